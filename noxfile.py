@@ -42,8 +42,8 @@ def _run(session: nox.Session, *words: str, **options: Any) -> None:
 def bench(session: nox.Session) -> None:
     """Measure a sweep: `nox -s bench -- --sweep vit --impl eager,sdpa`.
 
-    Installs the other runtimes that the words name: `--sweep runtimes` for all, `--impl jax` for one; and the libraries
-    of models if a word or a sweep file names one of their layers.
+    Installs the other runtimes that the words name: `--sweep runtimes` for all, `--impl openvino` for one; and the
+    libraries of models if a word or a sweep file names one of their layers.
     """
     _install_named(session)
     # after Ctrl-C it ends its workers and says how to go on

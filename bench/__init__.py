@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bench.analyse.analysed_run import load
     from bench.analyse.comparison import compare
     from bench.engine.run import run
-    from bench.store.saved_run import load
 
 __all__ = ["compare", "load", "run"]
 
-_HOMES = {"compare": "analyse.comparison", "load": "store.saved_run", "run": "engine.run"}
+_HOMES = {"compare": "analyse.comparison", "load": "analyse.analysed_run", "run": "engine.run"}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,6 @@ Until `main` has seen to signals nothing is imported that takes a while.
 """
 
 import argparse
-import itertools
 import os
 import signal
 import sys
@@ -64,7 +63,6 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
     if is_program and arguments.command != RUN:
         on_end(signal.default_int_handler)
     try:
-        _warn_of_changed(arguments)
         status: int = module.run(arguments)
     except WrongRequest as error:
         goes_on = "; mend that, then the same command with --run goes on" if isinstance(error, CannotWrite) else ""
@@ -79,21 +77,6 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
         console(stderr=True).print("attention-bench: interrupted; what was measured is kept", style="bold")
         return INTERRUPTED
     return status
-
-
-def _warn_of_changed(arguments: argparse.Namespace) -> None:
-    """Say of each run that is an argument which of its files were changed after the run wrote them."""
-    values = vars(arguments).values()
-    for saved in itertools.chain.from_iterable(value if isinstance(value, list) else [value] for value in values):
-        if hasattr(saved, "is_edited"):  # a SavedRun, whose module is slow to import
-            from bench.commands import say, to_summarise
-            from bench.store import files, table
-
-            for damage in saved.damages:
-                say(f"warning: {damage}; what it says is taken for unknown", stderr=True)
-            if saved.is_edited and not files.is_held(saved.folder):
-                edited, again = saved.folder / table.RESULTS, to_summarise(saved.folder)
-                say(f"warning: {edited} is not as the run wrote it; from its journal: {again}", stderr=True)
 
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:

@@ -28,9 +28,6 @@ NAME = re.compile(r"(?P<base>[^\[\]]+)(?:\[(?P<options>.*)\])?")
 OPTION = re.compile(r"\s*(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>[^=]+?)\s*")
 OPENING, CLOSING = "([{", ")]}"
 
-ATTEND_PARAMETERS = 3
-"""A function with at least this many required parameters is an attend: an adapter takes only the layer."""
-
 CORE_KEYWORDS = {
     "attn_mask": "a mask tensor",
     "dropout_p": "dropout",
@@ -102,8 +99,8 @@ class Entry:
     """One implementation.
 
     `adapter` is `module:attribute` in `impls`. The command `list` prints `meaning` and `supports`.
-    `layers` are the class names of the only layers that it is written for; empty if it replaces the core alone.
-    `refuses` maps the class name of a layer that it can never compute to the reason.
+    `layers` are the class names of the only layers that it is written for; empty if it is for all.
+    `refuses` maps the class name of a layer that it can never compute to the reason; `Wrapper` is any stranger's.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
     `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
@@ -145,7 +142,6 @@ class Entry:
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
 _MHA_LAYERS = ("ViTAttention", "PatchAttention", "Attention")
-_OUR_LAYERS = (*_MHA_LAYERS, "SelfAttention", "ConvSelfAttention", "Core")
 _NO_MHA = {
     "SelfAttention": "nn.MultiheadAttention has a scale and an output projection, this layer has neither",
     "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
@@ -174,8 +170,8 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "manual": Entry("attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^"), scores=ONE),
     "stepwise": Entry("whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
-        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", layers=_OUR_LAYERS, for_profiles=True,
-        scores=ALL),
+        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", scores=ALL,
+        refuses={"Wrapper": NOT_WRITTEN}, for_profiles=True),
     "online": Entry("attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
@@ -218,15 +214,12 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "aot_sdpa": Entry("runtimes.aot:AOTInductorSDPA", "sdpa, compiled ahead of time by AOTInductor",
         Style("#4477aa", DASH_DOT, "D", hollow=True), supports="in inference, if there is a compiler"),
     "openvino": Entry("runtimes.openvino:OpenVINO", "the layer in OpenVINO, in the precision of the point",
-        Style("#661100", SOLID, "8"), supports=f"{_IN_INFERENCE}, on a CPU", packages=("openvino",), keeps_core=True,
-        options={"precision": "auto lets OpenVINO choose it, which is bfloat16 on many CPUs"}),
+        Style("#661100", SOLID, "8"), supports=f"{_IN_INFERENCE}, on a CPU", packages=("openvino",), keeps_core=True),
     "onnxruntime": Entry("runtimes.onnxruntime:ONNXRuntime", "the layer exported to ONNX Runtime",
         Style("#117733", SOLID, "H"), supports=_IN_INFERENCE, packages=_ONNX),
     "onnxruntime_mha": Entry("runtimes.onnxruntime:FusedONNXRuntime",
         "the same, with its operator MultiHeadAttention as the core", Style("#70ad85", DASHED, "H", hollow=True),
         supports=_IN_INFERENCE, packages=_ONNX),
-    "jax": Entry("runtimes.jax:JAX", "the layer written in JAX, compiled by XLA", Style("#cc6677", LONG, "*"),
-        supports=_IN_INFERENCE, layers=_OUR_LAYERS, packages=("jax", "jaxlib")),
     "sdpa_fa3": Entry("attend.sdpa:adapt_fa3", "scaled_dot_product_attention with FlashAttention 3",
         Style("#6699cc", SOLID, "^", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-3",), source="build the folder hopper of Dao-AILab/flash-attention", on_gpu=True,
@@ -234,7 +227,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "sdpa_fa4": Entry("attend.sdpa:adapt_fa4", "scaled_dot_product_attention with FlashAttention 4",
         Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-4",), on_gpu=True, flash="FA4", kernel="flash_attncute", options=_GQA),
-    "flash_attn": Entry("attend.sdpa:adapt_direct", "flash_attn_func of the package flash-attn, called directly",
+    "flash_attn": Entry("attend.foreign:flash_attn", "flash_attn_func of the package flash-attn, called directly",
         Style("#999933", SOLID, "d", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn",), on_gpu=True),
 })  # fmt: skip

@@ -4,20 +4,18 @@ import copy
 import importlib
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial, reduce, wraps
+from inspect import Parameter
 from typing import Any
 
 from torch import Tensor, nn
 
 from impls.catalogue import CAUSAL, CORE_KEYWORDS, NO_MASK, PADDING
-from impls.signatures import POSITIONAL, parameters_of
 
 MASKS = (NO_MASK, CAUSAL, PADDING)
 """The masks that a layer's attribute may name; other texts are no concern of the suite."""
-
-NO_SCALE = ("mask", "bias", "drop", "pos")
-"""Parts of the names of a fourth parameter that is no scale."""
 
 BY_ATTEND = "self.attend"
 """How the core of a layer with an attend of its own was replaced."""
@@ -105,21 +103,6 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
 
     adapt.options = declared_options(attend).difference(CORE_KEYWORDS)  # type: ignore[attr-defined]  # functions take attributes
     return compiling(adapt) if getattr(attend, "compiles", False) else adapt
-
-
-def takes_core(attend: Any) -> bool:
-    """Return whether an attribute `attend` of a layer is a core: it takes queries, keys, values and a scale."""
-    if not callable(attend):
-        return False
-    parameters = parameters_of(attend)
-    if not parameters or any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
-        return True  # a call will say it
-    positional = [each for each in parameters if each.kind in POSITIONAL]
-    required = [each for each in positional if each.default is each.empty]
-    if len(positional) < 4 or len(required) > 4:
-        return False
-    is_scale = not any(part in positional[3].name for part in NO_SCALE)
-    return is_scale and (len(required) == 4 or "scal" in positional[3].name)
 
 
 def is_ours(layer: object) -> bool:
@@ -231,6 +214,47 @@ def mask_of(layer: nn.Module) -> str:
     """Return the name of a layer's mask: its attribute `mask` if that is one of MASKS, otherwise "none"."""
     mask = attribute(layer, "mask")
     return mask if isinstance(mask, str) and mask in MASKS else NO_MASK
+
+
+POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+ATTEND_PARAMETERS = 3
+"""A function with at least this many required parameters is no adapter, which takes only the layer."""
+
+NO_SCALE = ("mask", "bias", "drop", "pos", "causal")
+"""Parts of the names of a fourth parameter that is no scale."""
+
+
+def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters of a function, an instance, a module's forward, or a class; none if nothing states them."""
+    with suppress(TypeError, ValueError):
+        return [
+            *inspect.signature(function.forward if isinstance(function, nn.Module) else function).parameters.values()
+        ]
+    return []
+
+
+def is_required(parameter: Parameter) -> bool:
+    """Return whether a call must give a parameter."""
+    return parameter.default is parameter.empty and parameter.kind not in VARIABLE
+
+
+def takes_core(attend: Any) -> bool:
+    """Return whether what may be an attend takes queries, keys, values and a scale, as far as its parameters say it."""
+    if not callable(attend):
+        return False
+    parameters = parameters_of(attend)
+    if not parameters or any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return True  # a call will say it
+    positional = [each for each in parameters if each.kind in POSITIONAL]
+    required = sum(map(is_required, positional))
+    if len(positional) <= ATTEND_PARAMETERS or required > ATTEND_PARAMETERS + 1:
+        return False
+    scale = positional[ATTEND_PARAMETERS].name
+    is_scale = not any(part in scale for part in NO_SCALE)
+    return is_scale and (required == ATTEND_PARAMETERS + 1 or "scal" in scale)
 
 
 def declared_options(function: Callable[..., object]) -> frozenset[str]:

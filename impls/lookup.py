@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import attention
 
+from impls.attend.foreign import attend_of
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, parse
 from impls.contract import (
     Adapt,
@@ -21,7 +22,6 @@ from impls.contract import (
     is_ours,
     with_attend,
 )
-from impls.foreign import attend_of
 
 
 def build(layer: nn.Module, name: str) -> Implementation:

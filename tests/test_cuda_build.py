@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.store.saved_run import load
+from bench.analyse.analysed_run import load
 
 ROOT = Path(__file__).parents[1]
 

@@ -208,7 +208,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ("bench.show.columns", "from bench.show.terminal.console import GAP", ["bench.show.terminal.console.GAP"]),
     ("bench.show.columns", "from bench.show import charts", ["bench.show.charts"]),
     ("bench.show.advice", "from bench.show.terminal import console", ["bench.show.terminal.console"]),
-    ("bench.show.charts.base", "from bench.show.pages import shell", ["bench.show.pages.shell"]),
+    ("bench.show.charts.scatter", "from bench.show.pages import shell", ["bench.show.pages.shell"]),
     ("bench.plan.case", "import bench", ["bench"]),
     ("impls.attend.eager", "import bench", ["bench"]),
     ("impls.attend.eager", "from bench.plan.names import LAYERS", ["bench.plan.names.LAYERS"]),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import bench
+from bench.analyse.analysed_run import load
 from bench.analyse.comparison import compare
 from bench.engine.run import run
-from bench.store.saved_run import load
 
 ROOT = Path(__file__).parents[1]
 

@@ -93,7 +93,7 @@ def test_the_package_needs_what_the_group_of_the_sessions_has() -> None:
     assert metadata["optional-dependencies"] == {
         "models": [each for each in groups["models"] if isinstance(each, str)],
         "profile": [each for each in groups["profile"] if isinstance(each, str)],
-        "runtimes": [each for name in ("openvino", "onnxruntime", "jax") for each in groups[name]],
+        "runtimes": [each for name in ("openvino", "onnxruntime") for each in groups[name]],
     }
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from bench.analyse.analysed_run import load
 from bench.engine import pool
 from bench.engine.run import run
 from bench.engine.worker import Worker
 from bench.machine import facts
 from bench.plan.device import COLD, GRAPH, HOST, HOT
 from bench.plan.sweep import Request, load_sweep
-from bench.store.saved_run import load
 from tests.make.simulated_gpu import NAME
 
 pytestmark = pytest.mark.slow

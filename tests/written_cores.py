@@ -1,11 +1,14 @@
 """Attention cores as models write them out: those that SDPA can express, and those that it can't."""
 
+import functools
 import math
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
+
+from impls.graph.tracing import Traced, traced
 
 B, H, N, D = 4, 2, 6, 8
 """The sizes of queries; 4 items are two images of 2 windows."""
@@ -217,6 +220,9 @@ EXPRESSIBLE: dict[str, Core] = {
 """Cores whose line to paste computes the same."""
 
 
+FROM_KEY_TO_KEY = "mul: a factor that differs from key to key"
+
+
 def top_k(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Keep the largest scores of each query."""
     scores = scores_of(q, k)
@@ -279,36 +285,35 @@ def difference(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
-    "soft cap": (soft_cap, "soft cap (tanh"),
-    "high soft cap": (lambda q, k, v: soft_cap(q, k, v, 1e6), "soft cap"),
-    "cap": (lambda q, k, v: scores_of(q, k).clamp(-5, 5).softmax(-1) @ v, "limit"),
-    "gate": (lambda q, k, v: scores_of(q, k).softmax(-1) * GATE @ v, "gate"),
-    "gate of ones": (lambda q, k, v: scores_of(q, k).softmax(-1) * torch.ones(1, H, N, N) @ v, "gate"),
-    "gate of scores": (lambda q, k, v: (scores_of(q, k) * GATE).softmax(-1) @ v, "gate"),
-    "gate by itself": (lambda q, k, v: (scores_of(q, k) * scores_of(q, k).sigmoid()).softmax(-1) @ v, "gate (sigmoid"),
-    "weight of heads": (lambda q, k, v: scores_of(q, k).softmax(-1) * TEMPERATURE @ v, "gate"),
-    "threshold": (threshold, "threshold (lt, where"),
-    "top-k": (top_k, "top-k"),
-    "top-k, scattered": (top_k_scattered, ""),
-    "talking heads": (talking_heads, "talking heads"),
-    "slots": (slots, "normalisation"),
-    "normalised again": (normalised_again, "normalisation (sum, div"),
+    "soft cap": (soft_cap, "tanh"),
+    "high soft cap": (lambda q, k, v: soft_cap(q, k, v, 1e6), "tanh"),
+    "cap": (lambda q, k, v: scores_of(q, k).clamp(-5, 5).softmax(-1) @ v, "clamp"),
+    "gate": (lambda q, k, v: scores_of(q, k).softmax(-1) * GATE @ v, "mul on the weights"),
+    "gate of scores": (lambda q, k, v: (scores_of(q, k) * GATE).softmax(-1) @ v, FROM_KEY_TO_KEY),
+    "gate by itself": (lambda q, k, v: (scores_of(q, k) * scores_of(q, k).sigmoid()).softmax(-1) @ v, FROM_KEY_TO_KEY),
+    "weight of heads": (lambda q, k, v: scores_of(q, k).softmax(-1) * TEMPERATURE @ v, "mul on the weights"),
+    "threshold": (threshold, "lt on the weights"),
+    "top-k": (top_k, "topk"),
+    "top-k, scattered": (top_k_scattered, "topk"),
+    "talking heads": (talking_heads, "scores of heads are mixed"),
+    "slots": (slots, "div on the weights"),
+    "normalised again": (normalised_again, "div on the weights"),
     "over queries": (lambda q, k, v: scores_of(q, k).softmax(-2) @ v, "another dimension"),
     "dropout": (lambda q, k, v: F.dropout(scores_of(q, k).softmax(-1), 0.5, training=True) @ v, "dropout"),
-    "power": (lambda q, k, v: scores_of(q, k).softmax(-1).square() @ v, "pow"),
-    "two softmaxes": (lambda q, k, v: scores_of(q, k).softmax(-1).softmax(-1) @ v, "softmax"),
-    "mask that hides little": (
-        lambda q, k, v: scores_of(q, k).masked_fill(HIDDEN, -5.0).softmax(-1) @ v,
-        "masked_fill",
+    "power": (lambda q, k, v: scores_of(q, k).softmax(-1).square() @ v, "square on the weights"),
+    "two softmaxes": (lambda q, k, v: scores_of(q, k).softmax(-1).softmax(-1) @ v, "a second softmax"),
+    "mask that hides little": (lambda q, k, v: scores_of(q, k).masked_fill(HIDDEN, -5.0).softmax(-1) @ v, "by -5"),
+    "weights without some": (
+        lambda q, k, v: scores_of(q, k).softmax(-1).masked_fill(HIDDEN, 0.0) @ v,
+        "masked_fill on the weights",
     ),
-    "weights without some": (lambda q, k, v: scores_of(q, k).softmax(-1).masked_fill(HIDDEN, 0.0) @ v, "masked_fill"),
-    "some scores alone": (some_alone, "some scores apart from others (slice, add"),
-    "used later": (used_later, "used after the core"),
-    "difference": (difference, "another factor (mul"),
+    "some scores alone": (some_alone, "a change of some scores in place"),
+    "used later": (used_later, "its weights are used again"),
+    "difference": (difference, "on the weights"),
     "no softmax": (lambda q, k, v: scores_of(q, k).sigmoid() @ v, ""),
     "relu": (lambda q, k, v: scores_of(q, k).relu() / N @ v, ""),
 }
-"""Cores that compute something else, and what the answer says of them; nothing if no core is found at all."""
+"""Cores that compute something else, and what is in the way; nothing if there is no softmax."""
 
 
 class Written(nn.Module):
@@ -323,3 +328,11 @@ class Written(nn.Module):
         """Return tokens `[B, N, C]` for tokens."""
         q, k, v = self.qkv(x).unflatten(2, (3, H, D)).permute(2, 0, 3, 1, 4)
         return self.core(q, k, v).transpose(1, 2).flatten(2)
+
+
+@functools.cache
+def traced_layer(kind: str) -> tuple[Written, Tensor, Traced]:
+    """Return a layer around one of these cores, an input whose scores are peaked, and the graph of its call."""
+    torch.manual_seed(0)
+    layer, x = Written(kind), 2 * torch.randn(B, N, H * D)
+    return layer, x, traced(layer, (x,))

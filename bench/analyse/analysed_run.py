@@ -1,22 +1,51 @@
 """A saved run with what its records say together."""
 
+from collections.abc import Iterable
 from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import pandas as pd
 
 from bench.analyse.choices import CoreChoice, choices
 from bench.analyse.precision import Change, changes
 from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary
+from bench.plan.errors import WrongRequest
+from bench.plan.sweep import Sweep
+from bench.store import plan, table
+from bench.store.journal import JournalEntry
+from bench.store.record import Record
 from bench.store.saved_run import SavedRun
+
+Ended = TypeVar("Ended", Record, JournalEntry)
 
 
 class AnalysedRun(SavedRun):
-    """A saved run with what its records say together, each part computed once, when it is needed."""
+    """A saved run with what its records say together, each part computed once, when it is needed.
+
+    The results of a folder are those of its journal; without one, those of its results.csv.
+    """
+
+    @cached_property
+    def whole(self) -> pd.DataFrame:
+        """The results as in a saved run, from the journal of a folder; raises WrongRequest if there are none."""
+        if not (self.is_folder and self.contents.path.exists()):
+            return super().whole
+        if not self.contents.entries:
+            raise WrongRequest(f"{self.contents.path} holds no rows")
+        self.summary.pool()
+        return table.visible(table.of_rows(self.summary.all_rows()))
 
     @cached_property
     def summary(self) -> Summary:
         """The rows of all points, made of the journal's records, of which one point is in memory at a time."""
+        sweep = self.planned or plan.of_records(self.contents)
+        if sweep is None:
+            return Summary("")
         by_point = grouped(self.contents.entries, lambda entry: entry.case.point)
-        return Summary(self.baseline or "", (map(self.contents.load, own) for own in by_point.values()))
+        ordered = (in_order(own, sweep) for own in by_point.values())
+        return Summary(sweep.baseline, (map(self.contents.load, own) for own in ordered))
 
     @cached_property
     def choices(self) -> list[CoreChoice]:
@@ -28,3 +57,17 @@ class AnalysedRun(SavedRun):
         """The change to each narrower precision, if the run has several."""
         dtypes = {entry.case.point.dtype for entry in self.contents.entries}
         return changes(self.records) if len(dtypes) > 1 else []
+
+
+def in_order(records: Iterable[Ended], sweep: Sweep) -> list[Ended]:
+    """Return records in the order of the sweep's implementations; those of other implementations come last."""
+    order = {name: index for index, name in enumerate(sweep.measured)}
+    return sorted(records, key=lambda record: order.get(record.case.implementation, len(order)))
+
+
+def load(path: str | Path) -> pd.DataFrame:
+    """Return the results of a run folder or of a results file, one row per case of an implementation.
+
+    Raises WrongRequest if it has none.
+    """
+    return AnalysedRun(path).table

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
+from bench.plan.case import CASE_COLUMNS, HUGE, POINT_COLUMNS, RETAINED
 from bench.plan.verdicts import BASELINE, CHANGED
 from bench.store.environment import Environment, differences
 from bench.store.saved_run import SavedRun
@@ -42,9 +42,25 @@ def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
     before, after = base.environment, new.environment
     if before and after and (unlike := differences(before, after)):
         return unlike
-    both = base.table.merge(new.table, on=list(CASE_COLUMNS), suffixes=("_base", "_new"))
+    sides = with_one_name(base.table, new.table)
+    both = sides[0].merge(sides[1], on=list(CASE_COLUMNS), suffixes=("_base", "_new"))
     pairs = both[["env_id_base", "env_id_new"]].drop_duplicates().fillna("unknown").to_numpy().tolist()
-    return [f"env_id {old} against {young}" for old, young in pairs if old != young]
+    moved = [f"env_id {old} against {young}" for old, young in pairs if old != young]
+    good = both[(both["status_base"] == "ok") & (both["status_new"] == "ok")]
+    asked = [good[f"huge_bytes_{side}"].notna() for side in ("base", "new")]
+    count = int((asked[0] != asked[1]).sum())
+    return [*moved, *([f"huge pages: one side alone asked for them, in {count} cases"] if count else [])]
+
+
+def with_one_name(base: pd.DataFrame, new: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return two tables in which rows of `retained-huge` are of `retained` if one table alone has that older name."""
+    if (HUGE in {*base["allocator"]}) == (HUGE in {*new["allocator"]}):
+        return base, new
+    base, new = (
+        each if RETAINED in {*each["allocator"]} else each.assign(allocator=each["allocator"].replace(HUGE, RETAINED))
+        for each in (base, new)
+    )
+    return base, new
 
 
 def state_differences(base: Environment, new: Environment) -> dict[str, tuple[Any, Any]]:

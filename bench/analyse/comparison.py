@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.analyse.comparable import with_one_name
 from bench.analyse.summary import summarise
 from bench.plan import verdicts
 from bench.plan.case import CASE_COLUMNS, POINT_COLUMNS
@@ -134,6 +135,7 @@ def _match(base: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
     """
     keys = list(CASE_COLUMNS)
+    base, new = with_one_name(base, new)
     matched = pd.concat([base[keys], new[keys]], ignore_index=True).drop_duplicates(ignore_index=True)
     for side, table in zip(SIDES, (base, new), strict=True):
         if (repeated := table.duplicated(keys)).any():

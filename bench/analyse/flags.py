@@ -62,7 +62,7 @@ UNSETTLED = Flag(
 FAULTS = Flag(
     "F",
     "page faults took about 1 % of the time or more: part of it belongs to the system",
-    "--allocator retained-huge helps, if it isn't set",
+    "--allocator retained helps, if it isn't set",
 )
 MEMORY = Flag("M", "the system saw another peak than the allocator: more than 2 MiB and 5 % apart")
 NO_HUGE_PAGES = Flag(

@@ -4,14 +4,12 @@ The arguments of each, with its help, are in `arguments.py`. `run(arguments)` do
 status, or raises WrongRequest or NotComparable.
 """
 
-import shlex
 import sys
 from pathlib import Path
 
 from rich.console import RenderableType
 
 from bench.plan.errors import refusing
-from bench.plan.invocation import suite
 from bench.show.terminal.console import console, rendered
 
 USUAL = ("run", "show", "compare", "duel", "advise", "doctor")
@@ -50,8 +48,3 @@ def put(answer: RenderableType, path: Path | None, *headline: str, prefix: str =
         sys.stdout.write(answer)
     else:
         console().print(answer)
-
-
-def to_summarise(folder: Path) -> str:
-    """Return the command that writes the table of a run anew."""
-    return f"{suite()} summarise {shlex.quote(str(folder))}"

@@ -14,7 +14,6 @@ from bench.store.journal import JOURNAL
 
 if TYPE_CHECKING:
     from bench.analyse.analysed_run import AnalysedRun
-    from bench.store.saved_run import SavedRun
 
 FORMATS = ("terminal", "markdown", "json")
 """The formats of what `duel` and `advise` say."""
@@ -44,13 +43,7 @@ MODEL = "timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or a
 """The names that `advise` takes."""
 
 
-def _saved(path: str) -> "SavedRun":
-    from bench.store.saved_run import SavedRun  # slow to import
-
-    return SavedRun(path)
-
-
-def _analysed(path: str) -> "AnalysedRun":
+def _saved(path: str) -> "AnalysedRun":
     from bench.analyse.analysed_run import AnalysedRun  # slow to import
 
     return AnalysedRun(path)
@@ -74,7 +67,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_show(parser: argparse.ArgumentParser) -> None:
     """Print the table of a run."""
-    parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder or a results.csv")
+    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder or a results.csv")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--reference", action="store_true", help="our times beside figures that others published")
     kinds.add_argument("--across", choices=["dtype"], help="what a change of precision brings, and its error")
@@ -197,7 +190,7 @@ def add_list(_parser: argparse.ArgumentParser) -> None:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Write a page of a run that answers, and that can be asked further."""
-    parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder")
+    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder")
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
@@ -238,7 +231,7 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
 
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Write which core to use at each point of a run, as a table that a program reads."""
-    parser.add_argument("run", metavar="RUN", type=_analysed, help="a run folder that measured sdpa")
+    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder that measured sdpa")
     parser.add_argument("out", metavar="OUT", type=Path, nargs="?", help="the file (default: attention.json or .py)")
     parser.add_argument(
         "--format",

@@ -7,7 +7,6 @@ from rich.text import Text
 
 from bench.commands import BAD, FINE
 from bench.machine import doctor
-from bench.plan.invocation import RESULTS
 from bench.show.blocks import BAD as BAD_TONE
 from bench.show.blocks import GOOD, WARNING
 from bench.show.terminal.console import console
@@ -19,7 +18,7 @@ STYLES = {doctor.READY: GOOD, doctor.MIND: WARNING, doctor.BAD: BAD_TONE}
 def run(arguments: argparse.Namespace) -> int:
     """Print each finding with what to do about it; BAD if nothing can be measured here."""
     del arguments
-    findings = doctor.findings(RESULTS)
+    findings = doctor.findings()
     bad, mind = ([each for each in findings if each.state == state] for state in (doctor.BAD, doctor.MIND))
     console().print(Text(_verdict(len(bad), len(mind)), "bold"))
     grid = Table.grid(padding=(0, 2))

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.selection import most_important, point_count, went_wrong, where
-from bench.commands import FINE, say, to_summarise
+from bench.commands import FINE, say
 from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
@@ -17,9 +17,8 @@ from bench.show.failures import blocks
 from bench.show.side_by_side import machines, precisions, references
 from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
-from bench.store import files
 from bench.store.saved_run import runs_of
-from bench.store.table import RESULTS, cases, without_control
+from bench.store.table import cases, without_control
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     """Print the results of one machine."""
-    if saved.is_behind:
-        say(f"warning: {_behind(saved)}", stderr=True)
+    if not saved.is_alone:
+        say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     if arguments.across:
         console().print(render(precisions(saved.table, saved.changes)))
         return
@@ -60,13 +59,6 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
         _tell_commands(shown, saved.again)
     if top < count:
         _tell_the_rest(chosen, top, count)
-
-
-def _behind(saved: AnalysedRun) -> str:
-    """Return what to do about a table that lacks the newest records."""
-    if files.is_held(saved.folder):
-        return f"the run is at work, so {RESULTS} may lack its newest records"
-    return f"the run was killed, so {RESULTS} may lack its last records: {to_summarise(saved.folder)}"
 
 
 def _tell_commands(table: pd.DataFrame, again: Again) -> None:

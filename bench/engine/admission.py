@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from bench.machine import facts
-from bench.plan.case import HUGE, Case, Point
+from bench.plan.case import Case, Point
 from bench.plan.device import CPU, CUDA, numbered
 from bench.plan.errors import WrongRequest
 from bench.plan.layers import ITEM_BYTES, is_own, peak_bytes, scores
@@ -76,12 +76,6 @@ def nothing_fits(sweep: Sweep, free_bytes: int) -> bool:
     """Return whether no case of a sweep can fit into the free memory, so that no worker will measure."""
     names = sweep.implementations
     return all(len(too_large(point, names, free_bytes)) == len(names) for point in sweep.points)
-
-
-def huge_pages_missing(points: Iterable[Point]) -> str:
-    """Return the reason why points whose allocator needs huge pages can't be measured, empty if there is none."""
-    reason = facts.huge_pages_missing() if any(point.allocator == HUGE for point in points) else ""
-    return reason and f"allocator = {HUGE} needs transparent huge pages, and {reason}"
 
 
 def missing_devices(points: Iterable[Point], gpus: Iterable[str]) -> list[str]:

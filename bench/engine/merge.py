@@ -4,9 +4,9 @@ A machine's records stay its own: those of each environment are in a run folder 
 """
 
 import dataclasses
-import hashlib
 import itertools
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,18 +15,20 @@ from pathlib import Path
 from bench.analyse.rows import grouped
 from bench.engine.run_folder import FILES, RunFolder
 from bench.plan.case import Case
-from bench.plan.errors import WrongRequest, refusing
+from bench.plan.errors import WrongRequest
 from bench.plan.grid import without_columns
 from bench.plan.invocation import short, suite
 from bench.plan.sweep import Sweep
-from bench.store import environment, files, journal, plan, saved_run
+from bench.store import environment, journal, plan, saved_run
 from bench.store.environment import Environment
-from bench.store.files import Lock
 from bench.store.journal import JournalEntry
 from bench.store.table import RESULTS
 
 BESIDE = f"{short()} compare shows two runs beside each other, pandas.concat joins their tables"
 """What to do with runs that can't be merged."""
+
+AT_ONCE = 1000
+"""The lines that are written and reach the disk at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,7 @@ def merge(out: Path, shards: Sequence[Path]) -> tuple[list[Merged], list[str]]:
     sources = [_read(folder) for folder in dict.fromkeys([*own, *inner, *_expanded(shards)])]
     _check(sources)
     by_machine = grouped(sources, lambda source: source.environment.env_id)
-    lines = {env_id: list(_lines(each)) for env_id, each in by_machine.items()}  # all checks come before any change
+    lines = {env_id: _lines(each) for env_id, each in by_machine.items()}  # all checks come before any change
     folders = _folders(out, by_machine)
     done = [_write(folders[env_id], each, lines[env_id]) for env_id, each in by_machine.items()]
     if len(by_machine) > 1:
@@ -80,11 +82,11 @@ def _expanded(shards: Iterable[Path]) -> Iterator[Path]:
 
 
 def _read(folder: Path) -> Source:
-    stored, here = plan.load(folder), environment.load(folder)
-    if stored is None or here is None or not (folder / journal.JOURNAL).exists():
-        lacks = plan.PLAN if stored is None else environment.ENVIRONMENT if here is None else journal.JOURNAL
+    contents, here = journal.scan(folder), environment.load(folder)
+    stored = plan.of(contents) or plan.of_records(contents)
+    if stored is None or here is None:
+        lacks = journal.JOURNAL if stored is None else environment.ENVIRONMENT
         raise WrongRequest(f"{folder} is no run that can be merged: it holds no {lacks}")
-    contents = journal.scan(folder)
     foreign = {entry.line.env_id for entry in contents.entries} - {here.env_id}
     if foreign:
         raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {here.env_id}")
@@ -125,24 +127,18 @@ def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
     }
 
 
-def _lines(sources: Sequence[Source]) -> Iterator[tuple[Source, JournalEntry]]:
-    """Yield each line that counts once, with its source; raises WrongRequest for two records of one case and process.
-
-    Of a line only a checksum stays in memory.
-    """
-    digests: dict[tuple[Case, int], tuple[bytes, Path]] = {}
+def _lines(sources: Sequence[Source]) -> list[tuple[Source, JournalEntry]]:
+    """Return each line that counts once, with its source; raises WrongRequest for two records of a case and process."""
+    lines: dict[tuple[Case, int], tuple[Source, JournalEntry]] = {}
     for source in sources:
         for entry in source.contents.entries:
-            content = source.contents.content(entry.place)
-            key, digest = (entry.case, entry.process), hashlib.blake2b(content, digest_size=16).digest()
-            if key not in digests:
-                digests[key] = digest, source.folder
-                yield source, entry
-            elif digests[key][0] != digest:
+            other, same = lines.setdefault((entry.case, entry.process), (source, entry))
+            if other is not source and other.contents.content(same.place) != source.contents.content(entry.place):
                 raise WrongRequest(
-                    f"{digests[key][1]} and {source.folder} hold two records of {entry.case.name}, process "
+                    f"{other.folder} and {source.folder} hold two records of {entry.case.name}, process "
                     f"{entry.process}: they are no shards of one run"
                 )
+    return [*lines.values()]
 
 
 def _folders(out: Path, by_machine: Mapping[str, Sequence[Source]]) -> dict[str, Path]:
@@ -161,40 +157,20 @@ def _folder_name(of: Environment) -> str:
 
 
 def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source, JournalEntry]]) -> Merged:
-    """Write the run of one machine; a file that would stay the same is not touched."""
-    sweep, here = sources[0].sweep, _joined(sources)
-    path = folder / journal.JOURNAL
-    before = journal.scan(folder).entries
+    """Add the lines that the run of one machine lacks to its journal; one that lacks nothing is not touched."""
+    sweep, of_all = sources[0].sweep, (source.environment.runtimes for source in sources)
+    here = dataclasses.replace(sources[0].environment, runtimes=dict(ChainMap(*map(dict, of_all))))
+    before = journal.scan(folder)
+    known = {(entry.case, entry.process) for entry in before.entries}
+    new = [(source, entry) for source, entry in lines if (entry.case, entry.process) not in known]
     points = {entry.case.point for _, entry in lines}
-    merged = Merged(here.env_id, folder, len(before), len(lines) - len(before), len(points), len(sweep.points))
-    if merged.added or not (folder / RESULTS).exists():
-        with refusing(f"{folder} can't be written"):
-            is_new = not folder.exists()
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = Lock(folder)
-            lock.acquire()
-            try:
-                plan.save(sweep, folder)
-                if is_new:
-                    files.hide(folder)
-                files.replace_json(folder / environment.ENVIRONMENT, {"env_id": here.env_id, **vars(here)})
-                files.replace(path, (source.contents.content(entry.place) + b"\n" for source, entry in lines))
-            finally:
-                lock.release()
-        with closing(RunFolder(sweep, folder)) as run_folder:
+    merged = Merged(here.env_id, folder, len(known), len(new), len(points), len(sweep.points))
+    if new or not (folder / RESULTS).exists():
+        with closing(RunFolder(plan.of(before) or sweep, folder)) as run_folder:
             run_folder.prepare()
-            run_folder.save()
+            run_folder.open(here)
+            plan.keep(sweep, run_folder.records.contents)  # the folder may be one of a shard
+            for begin in range(0, len(new), AT_ONCE):
+                run_folder.records.copy([(each.contents, entry) for each, entry in new[begin : begin + AT_ONCE]])
+            run_folder.tabulate()
     return merged
-
-
-def _joined(sources: Sequence[Source]) -> Environment:
-    """Return the environment of a machine's runs: the first one's, with the runtimes and hosts of all."""
-    first = sources[0].environment
-    runtimes = {name: version for source in sources for name, version in source.environment.runtimes.items()}
-    hosts = {host for source in sources for host in _hosts(source.environment)}
-    return dataclasses.replace(first, runtimes=runtimes, context={**first.context, "hosts": sorted(hosts)})
-
-
-def _hosts(of: Environment) -> list[str]:
-    hosts = of.context.get("hosts")
-    return [str(host) for host in hosts] if isinstance(hosts, list) else [str(of.context.get("host", ""))]

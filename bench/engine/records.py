@@ -1,18 +1,18 @@
 """The records of a run: what was measured at each point, what is missing there, and the rows that follow."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import pandas as pd
 
+from bench.analyse.analysed_run import in_order
 from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary
 from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite
 from bench.plan.sweep import Sweep
 from bench.store import journal, table
-from bench.store.files import Lock
 from bench.store.journal import JournalEntry, latest
 from bench.store.record import Record
 
@@ -24,13 +24,11 @@ class Records:
     """The records of a run by point, those of its journal and the new ones, and the rows that follow from them.
 
     Of records all but the samples stay in memory; `of` reads these from the journal, but for the latest.
-    The `lock` of the folder is checked before new ones are kept.
     """
 
-    def __init__(self, sweep: Sweep, contents: journal.Contents, lock: Lock | None = None) -> None:
+    def __init__(self, sweep: Sweep, contents: journal.Contents) -> None:
         self.contents = contents
         self._sweep = sweep
-        self._lock = lock
         self._entries = grouped(contents.entries, lambda entry: entry.case.point)
         self._loaded = lru_cache(LATEST)(contents.load)
         self._fresh: set[JournalEntry] = set()
@@ -94,30 +92,35 @@ class Records:
         point = records[0].case.point
         records = [
             dataclasses.replace(record, replicate_size=len(records), samples=record.samples.rounded())
-            for record in self._in_order(records)
+            for record in in_order(records, self._sweep)
         ]
         try:
-            if self._lock:
-                self._lock.check()
             entries = self.contents.append(records)
         except CannotWrite as error:
             message = f"{error}; process {records[0].process} of {point.name} is lost"
             has_journal = self.contents.path.exists()
             raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
-        self._entries.setdefault(point, []).extend(entries)
+        self._add(entries)
         self._fresh.update(entries)
-        self._unread[point], self._results = None, None
 
-    def _in_order(self, records: Sequence[Record]) -> list[Record]:
-        """Return records in the order of the sweep's implementations; those of other implementations come last."""
-        order = {name: index for index, name in enumerate(self._sweep.measured)}
-        return sorted(records, key=lambda record: order.get(record.case.implementation, len(order)))
+    def copy(self, lines: Sequence[tuple[journal.Contents, JournalEntry]]) -> None:
+        """Add lines of other journals as they are; raises CannotWrite if they can't be written."""
+        places = self.contents.write([contents.content(entry.place) for contents, entry in lines])
+        entries = [JournalEntry(entry.case, entry.line, place) for (_, entry), place in zip(lines, places, strict=True)]
+        self.contents.entries += entries
+        self._add(entries)
+
+    def _add(self, entries: Iterable[JournalEntry]) -> None:
+        for entry in entries:
+            self._entries.setdefault(entry.case.point, []).append(entry)
+            self._unread[entry.case.point] = None
+        self._results = None
 
     @property
     def summary(self) -> Summary:
         """What all records say; points are in the journal's order, because sums depend on it."""
         for point in [*self._unread]:
-            self._summary.put(self._in_order(self.of(point)))
+            self._summary.put(in_order(self.of(point), self._sweep))
             del self._unread[point]
         return self._summary
 

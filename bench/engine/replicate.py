@@ -433,9 +433,9 @@ class Replicate:
         member.pool.is_apart |= bool(busy) and (is_reached or member.death is not None)
 
     def _finish_all(self, members: Sequence[Member]) -> None:
-        """End the rounds of members, one on each core of a CPU whose energy isn't measured: check all of their work."""
+        """End the rounds of members, one on each core of a CPU: check all of their work."""
         waiting = [*members]
-        is_alone = not self._cores or self._is_apart or facts.has_energy_counter()
+        is_alone = not self._cores or self._is_apart
         idle: list[Core] = [self._draws.core] if is_alone else [*self._cores]
         busy: dict[Worker, tuple[Member, Core]] = {}
         while waiting or busy:

@@ -130,10 +130,8 @@ class Run:
         state = quiet.watch()
         self.run_folder.open(self._observed(dataclasses.asdict(state)))
         threads = max(point.threads for point in self.sweep.points)
-        missing = admission.huge_pages_missing(self.sweep.points)
         times_the_host = any(point.timing == HOST for point in self.sweep.points)
         return [
-            *([f"{missing}; its cases will be unsupported"] if missing else []),
             *(quiet.warnings(state, threads, facts.physical_cores()) if times_the_host else ()),
             *(gpus.warnings(self._gpus) if self._gpus else ()),
         ]
@@ -184,22 +182,15 @@ class Run:
         )
 
     def leave_out(self, point: Point, processes: int) -> None:
-        """Write a record for each case that can't be measured here.
-
-        Its status is `unsupported` if the system lacks huge pages that the point needs, and `skipped` if the case is
-        new and can't fit into the free memory, or if it ran out of memory with fewer tokens.
-        """
-        missing, status = self.missing(point, processes), "unsupported"
+        """Write a record for each new case that can't fit into the free memory, or ran out of it with fewer tokens."""
+        missing = self.missing(point, processes)
         self._dismiss(point)
-        reasons = dict.fromkeys(missing, admission.huge_pages_missing([point]))
-        if not any(reasons.values()):
-            new = {name: self.sweep.computed_by(name) for name in missing if self.records.is_new(Case(point, name))}
-            too_large = admission.too_large(point, [*new.values()], facts.available_bytes()) | self._frontier(point)
-            reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
-            status = "skipped"
+        new = {name: self.sweep.computed_by(name) for name in missing if self.records.is_new(Case(point, name))}
+        too_large = admission.too_large(point, [*new.values()], facts.available_bytes()) | self._frontier(point)
+        reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
         number, origin = self.records.next_process(point), Origin.of(self.environment, point.device, now())
         cases = {Case(point, name): reason for name, reason in reasons.items()}
-        self.records.keep([Record(case, number, status, origin, reason) for case, reason in cases.items()])
+        self.records.keep([Record(case, number, "skipped", origin, reason) for case, reason in cases.items()])
 
     def _frontier(self, point: Point) -> dict[str, str]:
         """Return the implementations that ran out of memory at the same point with fewer tokens, each with a reason."""
@@ -227,7 +218,7 @@ class Run:
             yield from Race(self, points, self.end_s(len(points)), answered).measured()
         else:
             yield from (equal_shares if effort.spread_s is None else spread)(self, points)
-        self.run_folder.tabulate(is_end=True)
+        self.run_folder.tabulate()
 
     def end_s(self, points: int) -> float:
         """Return the time of the monotonic clock at which a race over so many points ends.
@@ -295,7 +286,6 @@ class Run:
             if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
                 kept = [member for member in members if member.case.point == point and not member.has_harmed]
                 self.keep(kept, number, replicate)
-        self.run_folder.tabulate()
         return replicate
 
     def _dismiss(self, point: Point) -> None:

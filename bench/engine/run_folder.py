@@ -1,4 +1,4 @@
-"""A run folder during a measurement: its lock, its plan, its environment, and results.csv."""
+"""A run folder during a measurement: its lock, its journal, its environment, and results.csv."""
 
 import os
 from collections import Counter
@@ -7,7 +7,6 @@ from pathlib import Path
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.engine.records import Records
-from bench.machine import monotonic
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.sweep import Sweep
 from bench.store import environment, files, journal, plan, table
@@ -16,15 +15,12 @@ from bench.store.files import Lock
 
 FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
 
-SAVE_S, SAVE_TIMES = 60.0, 50
-"""Before the end of a run results.csv waits for so many seconds, and for so many times as long as it takes."""
-
 
 class RunFolder:
-    """The folder of a run: its lock, its plan and its environment, the `records` in its journal, and results.csv.
+    """The folder of a run: its lock and its environment, the plan and the `records` in its journal, and results.csv.
 
     From `prepare` to `close`, which must follow even if `prepare` raises, only this process may write into the folder.
-    `notices` lists repairs of the folder.
+    `notices` has a line for each fault of the folder.
     With `extend` the sweep may add to the folder's own.
     """
 
@@ -34,10 +30,9 @@ class RunFolder:
         self.notices: list[str] = []
         self.records = Records(sweep, journal.Contents(folder / journal.JOURNAL))
         self._extend = extend
-        self._lock: Lock | None = None
+        self._lock = Lock(folder)
         self._made: list[Path] = []
-        self._tabulated_bytes = 0  # the length of the journal from which results.csv was made
-        self._due_s = 0.0
+        self._tabulated = 0  # the number of records in results.csv
         self._is_open = False
 
     def prepare(self) -> None:
@@ -49,12 +44,10 @@ class RunFolder:
         with refusing(f"the run folder {self.folder} can't be written", CannotWrite):
             self._make()
             self._take()
-            contents, notices = journal.repair(self.folder)
-            self.notices += notices
-            self._plan()
-        self.records = Records(self.sweep, contents, self._lock)
-        is_own = plan.made_of(self.folder) == plan.Made(contents.end, table.crc32_of(self.folder))
-        self._tabulated_bytes = contents.end if is_own or not contents.entries else 0
+        contents = journal.scan(self.folder)
+        self.notices += contents.notices()
+        self._plan(contents)
+        self.records = Records(self.sweep, contents)
 
     def _make(self) -> None:
         every = (self.folder, *self.folder.parents)
@@ -69,39 +62,32 @@ class RunFolder:
 
     def _take(self) -> None:
         """Lock the folder, and check that an existing journal can be written."""
-        lock = Lock(self.folder)
-        lock.acquire()
-        self._lock = lock
-        if lock.notice:
-            self.notices.append(lock.notice)
+        self._lock.acquire()
         files.clear(self.folder, FILES)
         if (self.folder / journal.JOURNAL).exists():
             os.close(os.open(self.folder / journal.JOURNAL, os.O_RDWR | os.O_APPEND))
 
-    def _plan(self) -> None:
+    def _plan(self, contents: journal.Contents) -> None:
         """Check that the sweep is compatible with the folder's own."""
-        own = plan.load(self.folder)
-        self._planned = plan.continued(self.sweep, own, self.folder, extend=self._extend)
-        if own and not (self.folder / plan.PLAN).exists():
+        own = plan.of(contents)
+        if own is None and (own := plan.of_records(contents)):
             count, names = len(own.points), ", ".join(own.implementations)
-            self.notices.append(
-                f"{self.folder} holds no {plan.PLAN}: made from what was measured, {count} points of {names}"
-            )
+            self.notices.append(f"{self.folder} holds no plan: made from what was measured, {count} points of {names}")
+        self._planned = plan.continued(self.sweep, own, self.folder, extend=self._extend)
 
     def close(self) -> None:
         """Write what is not yet in results.csv, and unlock the folder; one that was made here and is empty goes."""
         try:
-            if self._is_open and self._lock and not self._is_tabulated:
+            if self._is_open:
                 with suppress(WrongRequest):  # the journal has everything
-                    self.save()
+                    self.tabulate()
         finally:
             self._release()
 
     def _release(self) -> None:
+        self._is_open = False
         self.records.contents.close()
-        if self._lock:
-            self._lock.release()
-            self._lock = None
+        self._lock.release()
         with suppress(OSError):  # one that isn't empty stays, and so do those above it
             for path in self._made:
                 path.rmdir()
@@ -116,61 +102,39 @@ class RunFolder:
         self.here = here
         with refusing(f"the run folder {self.folder} can't be written", CannotWrite):
             self._admit(environment.load(self.folder))
-            plan.save(self._planned, self.folder)
+            plan.keep(self._planned, self.records.contents)
             if self.folder in self._made:
                 files.hide(self.folder)
             self._is_open = True
 
     def _admit(self, stored: Environment | None) -> None:
         """Check that all records come from this environment, and write environment.json."""
-        here, entries = self.here, self.records.contents.entries
-        if stored and (differing := "; ".join(environment.differences(stored, here))):
+        if stored and (differing := "; ".join(environment.differences(stored, self.here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
-        origins = Counter((entry.line.env_id, entry.line.torch_version, entry.line.device_name) for entry in entries)
-        devices = {here.device_name(entry.case.point.device) for entry in entries}
-        own = {(here.env_id, here.identity["torch"], device) for device in devices}
-        foreign = [origin for origin in origins if (origin[0] != here.env_id if stored else origin not in own)]
-        if foreign:
-            counts = ", ".join(
-                f"{origins[env_id, torch, device]} of {env_id} (torch {torch} on {device or 'an unnamed device'})"
-                for env_id, torch, device in foreign
-            )
-            missing = "" if stored else f" and has no {environment.ENVIRONMENT}"
+        elsewhere = Counter(entry.line.env_id for entry in self.records.contents.entries)
+        del elsewhere[self.here.env_id]
+        if elsewhere:
+            counts = ", ".join(f"{count} of {env_id}" for env_id, count in elsewhere.items())
             raise WrongRequest(
-                f"{self.folder} holds records of another environment{missing}: {counts}; "
-                f"this is {here.env_id} (torch {here.identity['torch']}); use another folder"
+                f"{self.folder} holds records of another environment: {counts}; this is {self.here.env_id}; "
+                "use another folder"
             )
-        if stored or not entries:
-            environment.save(here, self.folder)
-            return
-        rebuilt = Environment(here.identity, {}, {**here.context, "rebuilt": True})  # the former state is unknown
-        environment.save(rebuilt, self.folder)
-        self.notices.append(
-            f"{self.folder} had no {environment.ENVIRONMENT}: written again, because all its records come from here"
-        )
+        environment.save(self.here, self.folder)
 
-    def tabulate(self, *, is_end: bool = False) -> None:
-        """Write results.csv if it is due, or lacks records at the end; raises CannotWrite if it can't be written."""
-        if not self._is_tabulated and (is_end or monotonic.now_s() >= self._due_s):
+    def tabulate(self) -> None:
+        """Write results.csv unless it has all records; raises CannotWrite if it can't be written."""
+        if self._tabulated < len(self.records.contents.entries):
             self.save()
 
-    @property
-    def _is_tabulated(self) -> bool:
-        return self._tabulated_bytes == self.records.contents.end
-
     def save(self) -> None:
-        """Write results.csv of what the folder holds so far; raises CannotWrite if it can't be written."""
-        began_s = monotonic.now_s()
+        """Write results.csv of what the folder holds; raises CannotWrite if it can't be written."""
         results, kept = self.records.results(), f"; all that was measured is kept in {journal.JOURNAL}"
         with refusing(f"{self.folder / table.RESULTS} can't be written", CannotWrite, kept):
-            crc32 = table.save(results, self.folder)
-            if (self.folder / plan.PLAN).exists():
-                plan.save(self._planned, self.folder, plan.Made(self.records.contents.end, crc32))
-        self._tabulated_bytes, end_s = self.records.contents.end, monotonic.now_s()
-        self._due_s = end_s + max(SAVE_S, SAVE_TIMES * (end_s - began_s))
+            table.save(results, self.folder)
+        self._tabulated = len(self.records.contents.entries)
 
     @property
     def saved(self) -> AnalysedRun:
         """The run for pages and tables, with what its records say: nothing of it is read a second time."""
-        records = self.records
-        return AnalysedRun(self.folder, contents=records.contents, whole=records.results(), summary=records.summary)
+        whole, of = table.visible(self.records.results()), self.records
+        return AnalysedRun(self.folder, contents=of.contents, whole=whole, summary=of.summary)

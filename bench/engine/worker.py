@@ -19,7 +19,7 @@ from typing import IO, Any, Self
 
 import psutil
 
-from bench.machine import sealed
+from bench.machine import facts, sealed
 from bench.machine.facts import children, descendants, is_asleep
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.device import CPU, Kind
@@ -51,15 +51,15 @@ OUTSIDE_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signa
 """Signals that other processes send, or the system when memory runs out: they don't show that a case is the cause."""
 
 KEEPS = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
+HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 ALLOCATOR_VARIABLES: dict[str, dict[str, str]] = {
-    RETAINED: KEEPS,
+    **dict.fromkeys((RETAINED, HUGE), KEEPS if facts.huge_pages_missing() else KEEPS | HUGE_PAGES),
     "system": {},
-    HUGE: {**KEEPS, "THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
     "returned": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
 }
 """The environment variables that glibc and torch read at the start of a process. `retained` never returns freed memory,
-so no page faults twice; `retained-huge` also asks for huge pages, torch for large blocks and glibc for all others.
+so no page faults twice; it also asks for huge pages, torch for large blocks and glibc for all others.
 `returned` returns it at once, so that the system sees the memory in use: not for timing.
 """
 
@@ -73,8 +73,8 @@ STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1", "OPENBLAS_TH
 NumPy's OpenBLAS: threads that wait actively would slow the process that is asked next. 20,000 turns, or 2 to the power
 of 17 ticks, take less than 0.1 ms, so that they still wait actively within a call. A user's own settings stay."""
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
-"""The environment variables with the number of threads: for OpenMP, MKL, and XLA, which JAX uses."""
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""The environment variables with the number of threads: for OpenMP and MKL."""
 
 Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""

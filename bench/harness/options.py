@@ -11,11 +11,11 @@ from bench.engine import admission
 from bench.harness.progress import waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
-from bench.plan.columns import TRUTHS, PointColumn, ValueKind, flag
+from bench.plan.columns import TRUTHS, PointColumn, Role, ValueKind, flag
 from bench.plan.device import CPU, CUDA, default_sweep
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
-from bench.plan.invocation import short, short_run
+from bench.plan.invocation import short
 from bench.plan.layers import LAYERS, shapes_itself
 from bench.plan.names import check_layers, check_own, search_path
 from bench.plan.removed import Gone, options_of_run
@@ -39,7 +39,7 @@ MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
 """The forms of the names of modules that are no layers of the suite."""
 
 MODEL = PointColumn(
-    name="model", meaning="a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384", option="shape"
+    name="model", meaning="a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384", role=Role.LAYER
 )
 """The option that stands for several columns."""
 
@@ -54,14 +54,14 @@ LISTS = {**SHAPES, **EXECUTION}
 
 EXAMPLES = f"""Measure attention layers:
 
-  {short_run()}                                        the sweep {CPU.sweep}, some minutes
-  {short_run()} --device cuda                          the sweep {CUDA.sweep}: shapes and implementations of a GPU
-  {short_run()} --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
-  {short_run()} --num-tokens 197,577 --num-heads 6,12  4 points
-  {short_run()} --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
-  {short_run()} --sweep vit --batch 1                  every point of a sweep, at batch 1
-  {short_run()} --impl sdpa,mykernel:attend             your own kernel, beside eager
-  {short_run()} --layer timm.layers:Attention          a layer of a package, as it is
+  {short()} run                                        the sweep {CPU.sweep}, some minutes
+  {short()} run --device cuda                          the sweep {CUDA.sweep}: shapes and implementations of a GPU
+  {short()} run --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
+  {short()} run --num-tokens 197,577 --num-heads 6,12  4 points
+  {short()} run --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
+  {short()} run --sweep vit --batch 1                  every point of a sweep, at batch 1
+  {short()} run --impl sdpa,mykernel:attend             your own kernel, beside eager
+  {short()} run --layer timm.layers:Attention          a layer of a package, as it is
 
   How options and grids combine: with --sweep, an option replaces its column in every grid of the sweep.
   Without it, options of shape make one product; what they leave out is 8 items of 197 tokens, 384 channels, 6 heads.

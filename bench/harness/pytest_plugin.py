@@ -23,7 +23,7 @@ from bench.harness.progress import Progress, put, say
 from bench.machine.signals import Handlers, on_end, restore
 from bench.plan.case import Point
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
-from bench.plan.invocation import pytest_bench, suite
+from bench.plan.invocation import suite
 from bench.plan.sweep import Sweep
 from bench.show.text import counted
 
@@ -375,7 +375,7 @@ def _write_nowhere() -> None:
 
 def _command(run: "Run") -> str:
     """Return the command that goes on with a run."""
-    return f"{pytest_bench()} --run {shlex.quote(str(run.folder))}"
+    return f"{suite()} run --run {shlex.quote(str(run.folder))}"
 
 
 def _console(config: pytest.Config) -> "Console":

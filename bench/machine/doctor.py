@@ -6,16 +6,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from bench.machine import facts, gpus, quiet
 from bench.machine.gpus import MODES
-from bench.store import units
-
-LEAST_DISK_BYTES, LEAST_MEMORY_BYTES = 2 * 2**30, 2 * 2**30
-"""Below these a run may fail: the compiler's cache and a journal of a large sweep, and the layers with their scores."""
 
 LEAST_TORCH = (2, 11)
 
@@ -42,45 +39,38 @@ class Finding:
         return BAD if self.is_bad else MIND if self.advice else READY
 
 
-def findings(folder: Path) -> list[Finding]:
-    """Return what matters for measuring on this machine; results would go into a folder."""
+def findings() -> list[Finding]:
+    """Return what matters for measuring on this machine."""
+    logical, threads, no_huge = facts.visible_cores(), facts.default_threads(), facts.huge_pages_missing()
+    cores = f"{facts.cpu_model()}, {facts.physical_cores()} physical, {logical} logical; a run uses {threads} of them"
+    pages = f"ordinary ones: {no_huge}; processes differ a little more than with huge pages" if no_huge else "huge ones"
     return [
-        _torch(), *_torchvision(), _cores(), *_variables(), _allocator(), _compiler(), *_gpus(), *_noise(), _memory(),
-        _disk(folder), *_clock(),
+        _torch(), *_torchvision(), Finding("cores", cores), *_variables(), Finding("memory pages", pages), _compiler(),
+        *_gpus(), *_noise(), *_clock(),
     ]  # fmt: skip
 
 
 def _torch() -> Finding:
     version = facts.torch_version()
-    words = f"Python {platform.python_version()}, torch {version or 'is not installed'}"
-    if not version:
-        return Finding("versions", words, "install torch: docs/gpu.md says how", is_bad=True)
     parts = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
-    is_old = parts < LEAST_TORCH
-    newer = f"install torch {'.'.join(map(str, LEAST_TORCH))} or newer" if is_old else ""
-    return Finding("versions", words, newer, is_bad=is_old)
+    words = f"Python {platform.python_version()}, torch {version or 'is not installed'}"
+    is_new = parts >= LEAST_TORCH
+    least = ".".join(map(str, LEAST_TORCH))
+    return Finding(
+        "versions", words, "" if is_new else f"install torch {least} or newer: docs/gpu.md", is_bad=not is_new
+    )
 
 
 def _torchvision() -> Iterator[Finding]:
     """Yield whether torchvision can be imported beside this torch, if it is installed: timm and models need it."""
-    try:
+    with suppress(metadata.PackageNotFoundError):
         version = metadata.version("torchvision")
-    except metadata.PackageNotFoundError:
-        return
-    done = subprocess.run([sys.executable, "-c", "import torchvision"], capture_output=True, text=True, check=False)
-    last = "".join(done.stderr.splitlines()[-1:])
-    words = f"torchvision {version}" + (f" can't be imported: {last}" if done.returncode else " fits torch")
-    yield Finding(
-        "torchvision", words, "install the one of this torch: docs/gpu.md says how" if done.returncode else ""
-    )
-
-
-def _cores() -> Finding:
-    cores, logical, threads = facts.physical_cores(), facts.visible_cores(), facts.default_threads()
-    physical = "1 physical core" if cores == 1 else f"{cores} physical cores"
-    words = f"{facts.cpu_model()}, {physical}, {logical} logical; a run uses {threads} of them"
-    only = "other work takes the only core from what is measured: expect wide intervals"
-    return Finding("cores", words, only if cores == 1 else "")
+        done = subprocess.run([sys.executable, "-c", "import torchvision"], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            yield Finding("torchvision", f"{version} fits torch")
+            return
+        last = "".join(done.stderr.splitlines()[-1:])
+        yield Finding("torchvision", f"{version} can't be imported: {last}", "install that of this torch: docs/gpu.md")
 
 
 def _variables() -> Iterator[Finding]:
@@ -90,20 +80,12 @@ def _variables() -> Iterator[Finding]:
         yield Finding("variables", words, "unset them, unless you mean to measure with them")
 
 
-def _allocator() -> Finding:
-    if reason := facts.huge_pages_missing():
-        words = f"freed memory is retained in ordinary pages: {reason}"
-        return Finding("memory pages", words, "fine; processes differ a little more than with huge pages")
-    return Finding("memory pages", "freed memory is retained, in huge pages")
-
-
 def _compiler() -> Finding:
-    named = os.environ.get("CXX")
-    path = next(filter(None, map(shutil.which, (named,) if named else COMPILERS)), None)
-    if path is None:
-        words = f"CXX is {named}, which is not there" if named else f"none of {', '.join(COMPILERS)}"
-        return Finding("compiler", words, "install g++: without it compiled implementations are unsupported")
-    return Finding("compiler", Path(path).name)
+    wanted = [name] if (name := os.environ.get("CXX")) else COMPILERS
+    if path := next(filter(None, map(shutil.which, wanted)), None):
+        return Finding("compiler", Path(path).name)
+    words = f"there is no {' or '.join(wanted)}"
+    return Finding("compiler", words, "install g++: without it compiled implementations are unsupported")
 
 
 def _gpus() -> Iterator[Finding]:
@@ -125,36 +107,14 @@ def _gpus() -> Iterator[Finding]:
 def _noise() -> Iterator[Finding]:
     state = quiet.watch()
     warnings = quiet.warnings(state, facts.default_threads(), facts.physical_cores())
-    for warning in warnings:
-        words, _, advice = warning.partition(": ")
+    for words, _, advice in (warning.partition(": ") for warning in warnings):
         yield Finding("noise now", words, advice)
     if not warnings:
-        yield Finding("noise now", f"quiet: other processes use {state.others_cores:.1f} cores")
-
-
-def _memory() -> Finding:
-    free_bytes = facts.available_bytes()
-    close = "close other programs: large points are skipped if they don't fit"
-    return Finding("memory", f"{units.size(free_bytes)} free", close if free_bytes < LEAST_MEMORY_BYTES else "")
-
-
-def _disk(folder: Path) -> Finding:
-    at = next(path for path in (folder, *folder.resolve().parents) if path.exists())
-    if not os.access(at, os.W_OK):
-        return Finding("disk", f"{at.name or at} can't be written", "choose another folder with --run DIR", is_bad=True)
-    free_bytes = shutil.disk_usage(at).free
-    free = "free some: a full disk ends a run, which can be gone on with"
-    words = f"{units.size(free_bytes)} free for results"
-    return Finding("disk", words, free if free_bytes < LEAST_DISK_BYTES else "")
+        yield Finding("noise now", f"quiet, other processes use {state.others_cores:.1f} cores")
 
 
 def _clock() -> Iterator[Finding]:
-    try:
+    with suppress(OSError):
         governor = GOVERNOR.read_text(encoding="utf-8").strip()
-    except OSError:
-        return
-    if governor == "performance":
-        yield Finding("clock", "held high by the governor performance")
-    else:
-        yield Finding("clock", f"changes with the load: the governor is {governor}",
-            "cpupower frequency-set -g performance, or take more --processes")  # fmt: skip
+        steady = "cpupower frequency-set -g performance, or take more --processes"
+        yield Finding("clock", f"the governor is {governor}", "" if governor == "performance" else steady)

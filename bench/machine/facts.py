@@ -9,18 +9,19 @@ import platform
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 from bench.machine.git import commit as git_commit
 from bench.machine.git import git
-from bench.plan.case import HUGE, RETAINED
 from bench.plan.invocation import COMMAND, IS_INSTALLED, ROOT
 from bench.plan.sweep import Request
 from bench.store.environment import VARIABLES, Environment
+
+T = TypeVar("T")
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
@@ -29,9 +30,6 @@ BUILT_FROM = "commit.txt"
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 """The file that says for which memory the system uses transparent huge pages, the mode in force in brackets."""
-
-POWERCAP = Path("/sys/class/powercap")
-"""The folder with an energy counter for each CPU package. Source: Linux, Documentation/power/powercap/powercap.rst."""
 
 SETTING = re.compile(
     r"((PY)?TORCH[A-Z]*|TRITON|ATEN|ONEDNN|DNNL|MKL|OMP|KMP|GOMP|OPENBLAS|BLIS|VECLIB|CUDA|CUDNN|CUBLAS[A-Z]*|NVIDIA_TF32"
@@ -100,8 +98,8 @@ def variables() -> dict[str, str]:
 
 
 def here(sweep: str, **asked: Any) -> Request:
-    """Return a request with this machine's threads and allocator."""
-    return Request(sweep, threads=default_threads(), allocator=default_allocator(), **asked)
+    """Return a request with this machine's threads."""
+    return Request(sweep, threads=default_threads(), **asked)
 
 
 def _without_folders(word: str) -> str:
@@ -144,7 +142,12 @@ def _cached_bytes(group: Path) -> int:
 
 
 def huge_pages_missing() -> str:
-    """Return the reason why processes can't have transparent huge pages here, empty if they can ask for them."""
+    """Return the reason why processes can't have transparent huge pages here, empty if they can ask for them.
+
+    The places of small pages in memory differ from process to process, and with them the time of a call. Over ten
+    replicates of four points, log ratios scattered by 4.0 % with small pages and by 2.2 % with huge ones, beyond what
+    the scatter of rounds explains.
+    """
     if platform.system() != "Linux":
         return f"the system is {platform.system()}, not Linux"
     if platform.libc_ver()[0] != "glibc":
@@ -169,16 +172,6 @@ def _control_groups() -> Iterator[Path]:
 def default_threads() -> int:
     """Return the physical cores less one, at least 1: one core stays free for the rest of the machine."""
     return max(1, physical_cores() - 1)
-
-
-def default_allocator() -> str:
-    """Return the allocator for points on a CPU: with huge pages if the system has them.
-
-    The places of small pages in memory differ from process to process, and with them the time of a call. Over ten
-    replicates of four points, log ratios scattered by 4.0 % with small pages and by 2.2 % with huge ones, beyond what
-    the scatter of rounds explains.
-    """
-    return RETAINED if huge_pages_missing() else HUGE
 
 
 def busy_s() -> float:
@@ -233,11 +226,6 @@ def cpu_flags() -> str:
     return hashlib.sha256(flags.encode()).hexdigest()[:12] if flags else ""
 
 
-def has_energy_counter() -> bool:
-    """Return whether the energy of the CPU can be read: then nothing else may run while a call's is measured."""
-    return any(os.access(counter, os.R_OK) for counter in POWERCAP.glob("intel-rapl:*/energy_uj"))
-
-
 def _cpuinfo() -> dict[str, str]:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
@@ -265,11 +253,7 @@ def torch_hip() -> str:
 def gpus() -> list[str]:
     """Return the names of the NVIDIA GPUs that a process may use, in their order; none without a driver."""
     handles = gpu_handles()
-    if not handles:
-        return []
-    import pynvml
-
-    return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+    return ask_nvml(lambda nvml: [str(nvml.nvmlDeviceGetName(handle)) for handle in handles]) or []
 
 
 def gpu_handles() -> list[Any]:
@@ -277,20 +261,24 @@ def gpu_handles() -> list[Any]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and visible.strip() in ("", "-1"):
         return []
+
+    def handles(nvml: Any) -> list[Any]:
+        every = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
+        words = [word.strip() for word in visible.split(",")][: len(every)] if visible else map(str, range(len(every)))
+        return [every[int(word)] if word.isdecimal() else nvml.nvmlDeviceGetHandleByUUID(word) for word in words]
+
+    return ask_nvml(handles) or []
+
+
+def ask_nvml(question: Callable[[Any], T]) -> T | None:
+    """Return NVML's answer to a question, None without its package or a driver, or if it has none."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
-        every = [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
-        if visible is None:
-            return every
-        words = [word.strip() for word in visible.split(",")]
-        return [
-            every[int(word)] if word.isdecimal() else pynvml.nvmlDeviceGetHandleByUUID(word)
-            for word in words[: len(every)]
-        ]
-    except Exception:  # no package, no driver, or no device: pynvml has an error of its own for each
-        return []
+        return question(pynvml)
+    except Exception:  # NVML's errors can't be named if the package is missing
+        return None
 
 
 def _declared(name: str) -> str:

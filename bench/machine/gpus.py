@@ -1,7 +1,7 @@
 """The NVIDIA GPUs of this machine as NVML sees them, without torch: what each is, and who else uses it."""
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,32 +59,22 @@ def seen() -> list[Gpu]:
 
 
 def _gpu(device: str, handle: Any) -> Gpu:
-    import pynvml as nvml
-
-    memory = _answer(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
-    load = _answer(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
-    mode = _answer(lambda: nvml.nvmlDeviceGetComputeMode(handle))
-    split = _answer(lambda: nvml.nvmlDeviceGetMigMode(handle)[0])
-    running = _answer(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    memory = facts.ask_nvml(lambda nvml: nvml.nvmlDeviceGetMemoryInfo(handle))
+    load = facts.ask_nvml(lambda nvml: nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+    mode = facts.ask_nvml(lambda nvml: nvml.nvmlDeviceGetComputeMode(handle))
+    split = facts.ask_nvml(lambda nvml: nvml.nvmlDeviceGetMigMode(handle)[0])
+    running = facts.ask_nvml(lambda nvml: nvml.nvmlDeviceGetComputeRunningProcesses(handle))
     return Gpu(
         device,
-        name=str(nvml.nvmlDeviceGetName(handle)),
+        name=str(facts.ask_nvml(lambda nvml: nvml.nvmlDeviceGetName(handle))),
         memory_bytes=memory and memory.total,
         free_bytes=memory and memory.free,
-        driver=_answer(lambda: str(nvml.nvmlSystemGetDriverVersion())),
+        driver=facts.ask_nvml(lambda nvml: str(nvml.nvmlSystemGetDriverVersion())),
         mode=None if mode is None else MODES.get(mode, str(mode)),
         is_split=None if split is None else bool(split),
         load=None if load is None else load / 100,
         processes=tuple(process.pid for process in running or ()),
     )
-
-
-def _answer(question: Callable[[], Any]) -> Any:
-    """Return NVML's answer, None if it has none: each GPU and driver knows other things."""
-    try:
-        return question()
-    except Exception:  # NVML's errors can't be named where its package is missing
-        return None
 
 
 def warnings(devices: Collection[str]) -> list[str]:

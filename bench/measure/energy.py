@@ -1,19 +1,15 @@
-"""The energy of a call, from the device's energy counter during additional calls after the rounds.
+"""The energy of a call, from a GPU's energy counter during additional calls after the rounds.
 
-The samples of the rounds can't be used: on a GPU they include the overwriting of L2, and counters move in steps that
-are as long as many samples (RAPL every millisecond, NVML every 20 to 100). So calls are made without a pause, and the
-energy is the difference between two steps of the counter.
-It is the energy of the whole device during that time, including idle cores.
+The samples of the rounds can't be used: they include the overwriting of L2, and the counter moves in steps that are as
+long as many samples (20 to 100 ms). So calls are made without a pause, and the energy is the difference between two
+steps of the counter. It is the energy of the whole board during that time.
 """
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
-from itertools import repeat
-from pathlib import Path
 from time import perf_counter
 
-from bench.machine import facts
+from bench.machine.facts import ask_nvml
 from bench.measure import nvml
 from bench.measure.clock import Call
 
@@ -26,8 +22,8 @@ BATCH_S = 0.01
 STILL_S = 1.0
 """A counter that doesn't move for this time is unusable."""
 
-Counter = Callable[[], float]
-"""Returns the joules that a device has used since any fixed time."""
+Counter = Callable[[], float | None]
+"""Returns the joules that a device has used since any fixed time, None if it can't be read."""
 
 
 def per_call_j(read: Counter, call: Call, call_s: float, wait: Callable[[], None]) -> float | None:
@@ -37,83 +33,31 @@ def per_call_j(read: Counter, call: Call, call_s: float, wait: Callable[[], None
     The calls before the first step of the counter and after the last are made, but not counted.
     """
     calls = max(1, math.ceil(BATCH_S / call_s))
-    with suppress(UnreadableError):
-        return _between_steps(read, lambda: _batch(call, calls, wait), calls)
-    return None
-
-
-class UnreadableError(Exception):
-    """The counter can no longer be read."""
-
-
-def _between_steps(read: Counter, batch: Callable[[], None], calls: int) -> float | None:
     start_j, start_s, counted = math.nan, math.nan, 0
     latest_j, moved_s = read(), perf_counter()
-    while True:
-        batch()
+    while latest_j is not None:
+        for _ in range(calls):
+            call()
+        wait()
         counted += calls
         now_j, now_s = read(), perf_counter()
-        if now_j > latest_j:
-            latest_j, moved_s = now_j, now_s
-            if math.isnan(start_j):
-                start_j, start_s, counted = now_j, now_s, 0
-            elif now_s - start_s >= SPAN_S:
-                return (now_j - start_j) / counted
-        elif now_s - moved_s > STILL_S:
+        if now_j is None or (now_j <= latest_j and now_s - moved_s > STILL_S):
             return None
-
-
-def _batch(call: Call, calls: int, wait: Callable[[], None]) -> None:
-    for _ in repeat(None, calls):
-        call()
-    wait()
-
-
-def of_packages() -> Counter | None:
-    """Return the counter of all CPU packages together; None if one of them can't be read."""
-    try:
-        names = {zone: (zone / "name").read_text("utf-8") for zone in facts.POWERCAP.glob("intel-rapl:*")}
-        packages = [zone for zone, name in names.items() if name.startswith("package")]
-        wraps_uj = [_number(zone / "max_energy_range_uj") for zone in packages]
-        latest_uj = [_number(zone / "energy_uj") for zone in packages]
-    except (OSError, ValueError):
-        return None
-    total_uj = 0
-
-    def read() -> float:
-        nonlocal latest_uj, total_uj
-        try:
-            now_uj = [_number(zone / "energy_uj") for zone in packages]
-        except (OSError, ValueError) as error:
-            raise UnreadableError from error
-        for now, latest, wraps in zip(now_uj, latest_uj, wraps_uj, strict=True):
-            total_uj += now - latest + (wraps if now < latest else 0)  # a counter restarts at 0 after its largest value
-        latest_uj = now_uj
-        return total_uj / 1e6
-
-    return read if packages else None
+        if now_j <= latest_j:
+            continue
+        latest_j, moved_s = now_j, now_s
+        if math.isnan(start_j):
+            start_j, start_s, counted = now_j, now_s, 0
+        elif now_s - start_s >= SPAN_S:
+            return (now_j - start_j) / counted
+    return None
 
 
 def of_gpu(device: str) -> Counter | None:
     """Return the counter of a GPU's board; None if NVML doesn't give one."""
-    try:
-        import pynvml
-    except ImportError:
-        return None
+    gpu = ask_nvml(lambda _: nvml.handle(device))
 
-    def read() -> float:
-        try:
-            return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1e3
-        except pynvml.NVMLError as error:
-            raise UnreadableError from error
+    def read() -> float | None:
+        return ask_nvml(lambda of: float(of.nvmlDeviceGetTotalEnergyConsumption(gpu)) / 1e3)
 
-    try:
-        handle = nvml.handle(device)
-        read()
-    except (pynvml.NVMLError, UnreadableError):
-        return None
-    return read
-
-
-def _number(file: Path) -> int:
-    return int(file.read_text(encoding="utf-8"))
+    return read if gpu is not None and read() is not None else None

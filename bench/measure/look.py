@@ -24,15 +24,14 @@ from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import HOST
 from impls.catalogue import GRAPH
+from impls.contract import parameters_of
 from impls.graph import cores
-from impls.graph.hints import hinted
-from impls.graph.lines import written_lines
+from impls.graph.source import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
 from impls.modules.core import wrapped
 from impls.modules.counted import WHOLE, kind_of
 from impls.modules.switches import FUSED_ATTN, switch_of
 from impls.modules.wrapper import Wrapper
-from impls.signatures import parameters_of
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
@@ -81,9 +80,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         tried = _settings(model, work, request["settings"], channel)
     return {
         "cores": _facts(of, graph, tried, work),
-        "others": [
-            {"layer": _in_model(each.layer), "lines": each.lines, "reason": hinted(each)} for each in of.unknown
-        ],
+        "others": [{"layer": _in_model(each.layer), "lines": each.lines, "reason": each.hinted} for each in of.unknown],
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,

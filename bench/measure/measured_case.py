@@ -38,7 +38,7 @@ from impls.catalogue import parse
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
 
-TOUCHED = {RETAINED: 2, HUGE: 1}
+TOUCHED, TOUCHED_HUGE = 2, 1
 """After the first calls a block of this many times their memory is written and freed, if there is room for it. The
 pages stay mapped, so timed calls have no page faults. With small pages and without it each fourth call of eager was
 seen to take 40,000 page faults at 1024 tokens, and a third more time, because the allocator went on to new places. With
@@ -116,11 +116,13 @@ class MeasuredCase:
             self._subject = workload.subject(work, name)
             self._build()
         held_bytes = psutil.Process().memory_info().rss
-        held_huge_bytes = memory.huge_bytes() if point.kind.is_in_host_memory and point.allocator == HUGE else None
+        retains = point.kind.is_in_host_memory and point.allocator in (RETAINED, HUGE)
+        held_huge_bytes = memory.huge_bytes() if retains else None
         with explained(), self._core_named():
             calls_s = self._first_calls()
-        if point.kind.is_in_host_memory and point.allocator in TOUCHED:
-            memory.touch(TOUCHED[point.allocator] * (psutil.Process().memory_info().rss - held_bytes))
+        if retains:
+            times = TOUCHED if held_huge_bytes is None else TOUCHED_HUGE
+            memory.touch(times * (psutil.Process().memory_info().rss - held_bytes))
         if held_huge_bytes is not None:
             # a huge page that is shared with the server since the fork becomes small ones when it is written
             self.outcome.metrics["huge_bytes"] = max(0, (memory.huge_bytes() or 0) - held_huge_bytes)

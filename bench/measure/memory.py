@@ -159,8 +159,10 @@ def touch(size: int) -> None:
 
 
 def huge_bytes() -> int | None:
-    """Return the bytes of this process in transparent huge pages; None if the system doesn't tell."""
-    return _kib(MAPPINGS, "AnonHugePages") * 1024 if MAPPINGS.exists() else None
+    """Return the bytes of this process in transparent huge pages; None if the system has none or doesn't tell."""
+    if facts.huge_pages_missing() or not MAPPINGS.exists():
+        return None
+    return _kib(MAPPINGS, "AnonHugePages") * 1024
 
 
 def _kib(file: Path, field: str) -> int:

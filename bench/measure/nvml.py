@@ -5,13 +5,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
+from bench.machine.facts import ask_nvml
 from bench.machine.gpus import MODES
-
-T = TypeVar("T")
 
 THROTTLE_REASONS = {
     0x04: "software power cap",
@@ -34,7 +33,7 @@ READINGS: Mapping[str, Callable[[Any, Any], float]] = {
 
 def driver() -> str | None:
     """Return the version of the driver."""
-    return _answer(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
+    return ask_nvml(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
 
 
 def handle(device: str) -> Any:
@@ -51,7 +50,7 @@ def is_exclusive(device: str) -> bool:
     if (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control").exists():  # noqa: S108
         return False  # MPS lets processes share it
     return (
-        _answer(lambda nvml: MODES.get(nvml.nvmlDeviceGetComputeMode(handle(device))) == "EXCLUSIVE_PROCESS") or False
+        ask_nvml(lambda nvml: MODES.get(nvml.nvmlDeviceGetComputeMode(handle(device))) == "EXCLUSIVE_PROCESS") or False
     )
 
 
@@ -59,7 +58,7 @@ class States:
     """The states of a GPU that were read one after the other."""
 
     def __init__(self, device: str) -> None:
-        self._gpu = _answer(lambda _: handle(device))
+        self._gpu = ask_nvml(lambda _: handle(device))
         self._read: dict[str, list[Any]] = defaultdict(list)
 
     def read(self) -> None:
@@ -71,7 +70,7 @@ class States:
                     self._read[name].append(reading(nvml, self._gpu))
 
         if self._gpu is not None:
-            _answer(ask)
+            ask_nvml(ask)
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -84,14 +83,3 @@ class States:
             "temperature_c": max(temperatures_c, default=None),
             "throttle": tuple(name for bit, name in THROTTLE_REASONS.items() if any(bits & bit for bits in all_bits)),
         }
-
-
-def _answer(question: Callable[[Any], T]) -> T | None:
-    """Return NVML's answer to a question, None if it has none."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        return question(pynvml)
-    except Exception:  # ImportError, or NVML's errors, which can't be named if the package is missing
-        return None

@@ -66,11 +66,8 @@ FUNCTIONS: tuple[tuple[Any, str], ...] = (
 )
 """Clocks, and functions of torch that the measurement uses: a patch of one would change what it says."""
 
-OF_LIBRARIES = (
-    *(b"TORCHINDUCTOR_", b"_TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"KINETO_", b"CUDA_MODULE_LOADING"),
-    *(b"TF_CPP_MIN_LOG_LEVEL", b"TPU_SKIP_MDS_QUERY"),
-)
-"""The prefixes of environment variables that torch sets when it compiles or profiles, and JAX when it is imported."""
+OF_LIBRARIES = (b"TORCHINDUCTOR_", b"_TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"KINETO_", b"CUDA_MODULE_LOADING")
+"""The prefixes of environment variables that torch sets when it compiles or profiles."""
 
 ANY = (b"",)
 """The prefix of all variables."""

@@ -32,22 +32,18 @@ from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING, parse
-from impls.contract import with_attend
+from impls.contract import parameters_of, with_attend
 from impls.modules.core import wrapped
 from impls.modules.making import OBJECTS, hide, maker_of
 from impls.modules.making import make as make_module
 from impls.modules.stated import failure, flops
 from impls.modules.wrapper import Wrapper, check_plain, copied, inner_of
-from impls.signatures import parameters_of
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
 
 TRAINED = ("train", "backward")
 """The modes in which a call returns gradients."""
-
-GAMMA = 0.5
-"""The weight of the residual of `conv`: at its initial 0 the layer returns its input, and any kernel would pass."""
 
 SPREAD = 2.5
 """The standard deviation of inputs. The logits of a layer with torch's usual weights then have one of 2.
@@ -63,10 +59,6 @@ VALUES_SEED = 1
 
 DIRECTION_SEED = 2
 """What is added to the seed for the gradient of the output, where it doesn't follow the values in one generator."""
-
-NORM_WEIGHTS, TABLE_SD = (1.0, 2.0), 1.0
-"""The least and the largest weight of norms of queries and keys, and the standard deviation of a table of biases. At
-their initial values, all the same or nearly zero, a kernel that leaves them out would hardly be off."""
 
 OF_SHAPES = re.compile(
     r"\b(sizes?|shapes?|dims?|dim(ension)?s?|\w*dimensional|\dD|channels|features|elements|(num_)?tokens|divisible|"
@@ -118,7 +110,8 @@ class Workload:
     @property
     def least_work(self) -> Work:
         """The least work of a call: its operations, and inputs, weights and output moved once, and a bias of `core`."""
-        held = self.layer.state_dict().values() if isinstance(self.layer, impls.Core) else self.layer.parameters()
+        is_own = layers.is_own(self.point.layer)
+        held = self.layer.parameters() if is_own else self.layer.state_dict().values()
         tensors = [*self.inputs(), self.direction, *held]
         return Work(self.flops, sum(tensor.nbytes for tensor in tensors))
 
@@ -554,14 +547,9 @@ def _made(point: Point) -> tuple[nn.Module, Shapes]:
     columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
     required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
     layer, shapes = make_module(layers.module_of(point.layer), dataclasses.asdict(point), required)
-    if isinstance(layer, impls.ConvSelfAttention):
-        nn.init.constant_(layer.gamma, GAMMA)
-    if isinstance(layer, impls.Attention):
-        for name, weight in layer.named_parameters():
-            if name == "relative_position_bias_table":
-                nn.init.normal_(weight, std=TABLE_SD)
-            elif "_norm." in name:
-                nn.init.uniform_(weight, *NORM_WEIGHTS)
+    draw_weights: Callable[[], None] | None = getattr(layer, "draw_weights", None)
+    if draw_weights and not layers.is_own(point.layer):  # a stranger's may mean something else
+        draw_weights()
     return layer, shapes
 
 

@@ -8,7 +8,7 @@ from bench.plan import layers
 from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
 from bench.plan.columns import flag, written
 from bench.plan.grid import OF_THE_MACHINE
-from bench.plan.invocation import pytest_bench, suite
+from bench.plan.invocation import suite
 from bench.plan.names import is_module
 from bench.plan.sides import Given, asked_for
 from bench.plan.sweep import SWITCHES, Effort, Sweep
@@ -33,15 +33,11 @@ class Again:
     sides: tuple[Given, ...] = ()
 
     def command(self, case: Case) -> str:
-        """Return the command that measures a case alone, as it is typed in a shell."""
-        if self.sides:
-            return self.duel(case.point)
-        return f"{pytest_bench()} {shlex.join(self.words(case))}"
-
-    def duel(self, point: Point) -> str:
-        """Return the command that measures a point of a duel."""
+        """Return the command that measures a case alone, as it is typed in a shell; of a duel, both of its sides."""
+        if not self.sides:
+            return f"{suite()} run {shlex.join(self.words(case))}"
         before, after = self.sides
-        columns = [*_of_point(point, without=["layer"] if "layer" in before else [])]
+        columns = [*_of_point(case.point, without=["layer"] if "layer" in before else [])]
         return f"{suite()} duel {shlex.join([*asked_for(before, after), *columns])}"
 
     def words(self, case: Case) -> list[str]:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.plan.columns import DERIVED, REQUIRED, PointColumn, column, columns_of
+from bench.plan.columns import REQUIRED, PointColumn, Role, column, columns_of
 from bench.plan.device import COLD, CPU, GRAPH, HOST, HOT, Kind, kind
 from bench.plan.invocation import short
 from impls.catalogue import is_model
 
 RETAINED, HUGE = "retained", "retained-huge"
-"""Values of `allocator`: freed memory stays with the process. The second needs a system with transparent huge pages."""
+"""Values of `allocator`: freed memory stays with the process. In runs older than schema version 11 the second asked for
+huge pages and the first didn't; now the first does, and the second is one of older runs alone."""
 
 UNSAFE = re.compile(r"[^\w.=-]+")
 """Runs of characters that file names don't keep: a model's name may have any."""
@@ -54,31 +55,33 @@ class Point:
 
     layer: str = column(
         f"the layer: a name of `{short()} list`, or that of a module, as timm.layers:Attention",
+        Role.LAYER,
         default="vit",
         words=_path_first,
         short=_safe,
     )
     device: str = column(
         "the device of the layer and its input: cpu, cuda or cuda:<number>",
+        Role.EXECUTION,
         default=CPU.name,
         is_ok=re.compile(r"cpu|cuda(:[0-9]+)?").fullmatch,
         rule="cpu, cuda or cuda:<number>",
         short=lambda value: value.replace(":", ""),
         usual=CPU.name,
-        option="execution",
     )
     dtype: str = column(
         "the type of input, weights and output",
+        Role.EXECUTION,
         default="float32",
         choices={
             "float32": "32 bits",
             "bfloat16": "16 bits with the range of float32",
             "float16": "16 bits with a range of its own",
         },
-        option="execution",
     )
     mode: str = column(
         "what a call does",
+        Role.EXECUTION,
         default="inference",
         choices={
             "inference": "the forward pass under torch.inference_mode",
@@ -86,113 +89,111 @@ class Point:
             "train": "forward and backward pass",
             "backward": "the backward pass, after a forward pass that is not timed",
         },
-        option="execution",
     )
-    batch: int = column("items in a call", default=8, short="b{}", words="B={}")
+    batch: int = column("items in a call", Role.X, default=8, short="b{}", words="B={}")
     num_tokens: int = column(
         "tokens in an item (the sequence length)",
-        default=DERIVED,
+        Role.X,
         short="n{}",
         words="N={}",
         usual=_if_model("num_tokens"),
     )
     token_len: int = column(
         "numbers in a token at the input (the embedding width there); as channels if not given",
-        default=DERIVED,
+        Role.X,
         short="w{}",
         words="",
         usual=lambda point: point.channels,
         described_with="channels",
     )
     channels: int = column(
-        "numbers in a token at the output (embed_dim, d_model)", short="c{}", words="C={}", usual=_if_model("channels")
+        "numbers in a token at the output (embed_dim, d_model)",
+        Role.X,
+        default=REQUIRED,
+        short="c{}",
+        words="C={}",
+        usual=_if_model("channels"),
     )
-    num_heads: int = column("attention heads", default=1, short="h{}", words="H={}", usual=_if_model("num_heads"))
+    num_heads: int = column(
+        "attention heads", Role.X, default=1, short="h{}", words="H={}", usual=_if_model("num_heads")
+    )
     num_kv_tokens: int | None = column(
         "tokens of the context, from which keys and values come; without it they come from the tokens themselves",
-        default=DERIVED,
+        Role.CONTEXT,
         absent=None,
         short="m{}",
         words="M={}",
-        changes_function=True,
     )
     context_dim: int | None = column(
         "numbers in a token of the context; as token_len if not given",
-        default=DERIVED,
+        Role.CONTEXT,
         absent=None,
         short="x{}",
         words="context C={}",
-        changes_function=True,
     )
     num_kv_heads: int | None = column(
         "heads of keys and values, a divisor of num_heads (grouped-query attention); as num_heads if not given",
-        default=DERIVED,
+        Role.CORE,
         absent=None,
         short="g{}",
         words="KV H={}",
-        changes_function=True,
     )
     qkv_bias: bool = column(
         "whether the projection to queries, keys and values has a bias",
-        default=DERIVED,
+        Role.FUNCTION,
         short=lambda _value: "bias",
         words=lambda value: "with qkv bias" if value else "without qkv bias",
         usual=False,
-        changes_function=True,
     )
     qk_scale: float | None = column(
         "the factor of the queries; the layer's own scale if not given",
-        default=DERIVED,
+        Role.FUNCTION,
         absent=None,
         short="s{:g}",
         words=lambda value: "qk scale of the layer" if value is None else f"qk scale {value:g}",
-        changes_function=True,
     )
     key_channels: int | None = column(
         "the width of queries and keys, in a layer that has a choice",
-        default=DERIVED,
+        Role.FUNCTION,
         absent=None,
         short="k{}",
         words="keys C={}",
-        changes_function=True,
     )
     image_size: int | None = column(
         "the side of a square image in pixels, in a layer of images; num_tokens follows from it",
-        default=DERIVED,
+        Role.IMAGE,
         absent=None,
         short="i{}",
         words="images {0}×{0}",
     )
     patch_size: int | None = column(
         "the side of a square patch in pixels, in a layer of patches",
-        default=DERIVED,
+        Role.IMAGE,
         absent=None,
         short="p{}",
         words="patches {0}×{0}",
     )
     qk_norm: str = column(
         "the norm of queries and keys over the width of a head",
-        default=DERIVED,
+        Role.QUERIES,
         absent="none",
         choices={"none": "none", "rms": "RMSNorm with a learned weight", "layer": "LayerNorm"},
         words=lambda value: "" if value == "none" else f"qk norm {value}",
         short="{}norm",
         usual="none",
-        changes_function=True,
     )
     rope: str = column(
         "the rotary position embedding of queries and keys",
-        default=DERIVED,
+        Role.QUERIES,
         absent="none",
         choices={"none": "none", "axial": "by row and column on a square grid; tokens before it keep theirs"},
         words=lambda value: "" if value == "none" else f"rope {value}",
         short="rope{}",
         usual="none",
-        changes_function=True,
     )
     attn_bias: str = column(
         "what is added to the attention scores",
-        default=DERIVED,
+        Role.CORE,
         absent="none",
         choices={
             "none": "nothing",
@@ -203,18 +204,17 @@ class Point:
         },
         words=lambda value: "" if value == "none" else f"{value} bias",
         usual="none",
-        changes_function=True,
     )
     window_size: int | None = column(
         "the tokens of a side of the windows inside which tokens attend to each other",
-        default=DERIVED,
+        Role.CORE,
         absent=None,
         short="win{}",
         words="windows {0}×{0}",
-        changes_function=True,
     )
     mask: str = column(
         "which tokens a token may attend to",
+        Role.FUNCTION,
         default="none",
         absent="none",
         choices={
@@ -224,29 +224,27 @@ class Point:
         },
         words="mask {}",
         usual="none",
-        changes_function=True,
     )
     threads: int = column(
         "threads that a call may use; physical cores less one if not given",
+        Role.EXECUTION,
+        default=REQUIRED,
         short="t{}",
         words=lambda value: "1 thread" if value == 1 else f"{value} threads",
-        option="execution",
     )
     allocator: str = column(
-        "where freed memory goes; on a CPU retained-huge if the system has huge pages, else retained, if not given",
-        default=DERIVED,
+        "where freed memory goes; retained if not given",
+        Role.EXECUTION,
         choices={
-            RETAINED: "it stays with the process",
+            RETAINED: "it stays with the process, in transparent huge pages if the system has them",
             "system": "the C library's defaults",
-            HUGE: "it stays with the process, in transparent huge pages",
         },
         words="allocator {}",
         usual=RETAINED,
-        option="execution",
     )
     timing: str = column(
         "how a call is timed; host on a CPU and device-cold on a GPU if not given",
-        default=DERIVED,
+        Role.EXECUTION,
         choices={
             HOST: "wall time, a GPU synchronised: what a user waits for",
             COLD: "behind a hold by CUDA events, L2 overwritten before each call",
@@ -255,7 +253,6 @@ class Point:
         },
         words="timing {}",
         usual=lambda point: point.kind.timings[0],
-        option="execution",
     )
 
     def __hash__(self) -> int:
@@ -305,7 +302,13 @@ class Point:
 COLUMNS: Mapping[str, PointColumn] = columns_of(Point)
 """The columns of a point by name, in the order of results.csv."""
 
-OF_LAYERS = ("num_tokens", "token_len", "channels", "num_heads")
+
+def of_role(*roles: Role) -> tuple[str, ...]:
+    """Return the names of the columns that have one of these roles, in their order."""
+    return tuple(name for name, column in COLUMNS.items() if column.role in roles)
+
+
+OF_LAYERS = tuple(name for name in of_role(Role.X) if name != "batch")
 """The columns that say nothing of a model as a whole: there they are those of its largest attention."""
 
 POINT_COLUMNS = tuple(COLUMNS)

@@ -37,6 +37,19 @@ KINDS = {
 """The kind of a column by the type of its field."""
 
 
+class Role(Enum):
+    """What a column says of a call; whatever depends on the kind of a column asks for its role."""
+
+    LAYER = "the layer"
+    X = "a size of the input x"
+    IMAGE = "a size of an image, whose parts are the tokens"
+    CONTEXT = "a size of the context, a second input"
+    CORE = "what changes the attention core"
+    QUERIES = "what changes queries and keys before the core"
+    FUNCTION = "what else changes the function"
+    EXECUTION = "how the function is computed"
+
+
 class _NoValue(Enum):
     REQUIRED = "a sweep or the machine must give it"
     DERIVED = "it follows from other columns, or the layer does not use it"
@@ -51,31 +64,40 @@ class PointColumn:
     """One column of a point.
 
     `meaning` explains the value in one line; `choices` maps each allowed value to its meaning.
-    `default` is the value if a sweep gives none, or REQUIRED, or DERIVED. `absent` is the value in lines of a journal
+    `default` is the value if a sweep gives none, or DERIVED, or REQUIRED. `absent` is the value in lines of a journal
     and of plans that lack the column, REQUIRED if they all have it.
     `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
     `usual` is a value, or a function from a point to it, that both leave out.
     `described_with` names the column whose `words` include this one.
-    `changes_function` is true if a layer without the column computes another function than the point means;
-    such a layer is unsupported unless the value is usual.
-    `option` is the group of the command-line option of this name: shape, unless the column says execution.
     `is_ok` is an additional check of a value; `rule` is the text that users see if it fails.
     """
 
     name: str = ""
     kind: ValueKind = ValueKind.TEXT
     meaning: str
-    default: Any = REQUIRED
+    role: Role
+    default: Any = DERIVED
     absent: Any = REQUIRED
     choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     short: str | Callable[[Any], str] = "{}"
     words: str | Callable[[Any], str] = "{}"
     usual: Any = REQUIRED
     described_with: str = ""
-    changes_function: bool = False
-    option: str = "shape"
     is_ok: Callable[[Any], object] = lambda _value: True
     rule: str = ""
+
+    @property
+    def option(self) -> str:
+        """The group of the command-line option of this name."""
+        return "execution" if self.role is Role.EXECUTION else "shape"
+
+    @property
+    def changes_function(self) -> bool:
+        """Whether a layer without the column computes another function than a point means whose value isn't usual.
+
+        Such a layer is unsupported.
+        """
+        return self.role in (Role.CONTEXT, Role.CORE, Role.QUERIES, Role.FUNCTION)
 
     def check(self, value: object) -> None:
         """Raise WrongRequest with the rule and the value if the column can't have this value."""
@@ -122,12 +144,12 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def column(meaning: str, **facts: Any) -> Any:
+def column(meaning: str, role: Role, **facts: Any) -> Any:
     """Return a dataclass field that declares a column; the field's name and type are the column's name and kind.
 
     The field has a default if the column has an `absent` value.
     """
-    declared = PointColumn(meaning=meaning, **facts)
+    declared = PointColumn(meaning=meaning, role=role, **facts)
     if declared.absent is REQUIRED:
         return dataclasses.field(metadata={"column": declared})
     return dataclasses.field(default=declared.absent, metadata={"column": declared})

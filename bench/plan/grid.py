@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point
-from bench.plan.columns import DERIVED, REQUIRED, ValueKind
+from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, of_role
+from bench.plan.columns import DERIVED, REQUIRED, Role, ValueKind
 from bench.plan.device import kind
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.layers import LAYERS, complete, given_by_all, is_layer, shapes_itself
@@ -37,11 +37,10 @@ OF_THE_MACHINE = ("threads", "allocator")
 """The columns that follow from the machine if a sweep doesn't give them: another node may have other values."""
 
 
-def expand(values: Values, allocator: str = RETAINED, usual: Values | None = None) -> Iterator[Point]:
+def expand(values: Values, usual: Values | None = None) -> Iterator[Point]:
     """Yield the points of the product of all values, the first key varying slowest.
 
-    `allocator` is that of points on a CPU for which the values give none. `usual` holds for what neither the values
-    nor the names of layers give.
+    `usual` holds for what neither the values nor the names of layers give.
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
     """
     whole = {**(usual or {}), **values}
@@ -58,9 +57,8 @@ def expand(values: Values, allocator: str = RETAINED, usual: Values | None = Non
         point = dict(zip(values, combination, strict=True))
         if "qk_scale" in point:
             point["qk_scale"] = float(point["qk_scale"])
-        own = kind(point["device"])
-        point.setdefault("timing", own.timings[0])
-        point.setdefault("allocator", allocator if own.is_in_host_memory else RETAINED)
+        point.setdefault("timing", kind(point["device"]).timings[0])
+        point.setdefault("allocator", RETAINED)
         yield Point(**complete(point))
 
 
@@ -219,12 +217,12 @@ def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
 
 def model_of(point: Point) -> str:
     """Return the model whose columns a point has and no others of attention, empty if it is none, or several."""
-    parts = ("attn_bias", "window_size", "rope", "num_kv_tokens")
+    parts = of_role(Role.CONTEXT, Role.CORE, Role.QUERIES)
     own = {name for name in parts if getattr(point, name) not in (None, "none")}
     fitting = [
         name
         for name, columns in MODELS.items()
-        if own <= columns.keys() and all(getattr(point, key) == value for key, value in columns.items())
+        if own <= {*columns, "context_dim"} and all(getattr(point, key) == value for key, value in columns.items())
     ]
     return fitting[0] if len(fitting) == 1 else ""
 

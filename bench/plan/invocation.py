@@ -28,11 +28,6 @@ def short() -> str:
     return COMMAND if Path(sys.argv[0]).name == COMMAND else f"python -m {SUITE}"
 
 
-def short_run() -> str:
-    """Return the command that measures a sweep as the documents write it, without options."""
-    return f"{short()} run" if _runs() else "python -m pytest bench"
-
-
 def suite() -> str:
     """Return the command as it was called, before the name of one of its commands."""
     if short() != COMMAND:
@@ -55,23 +50,10 @@ def python() -> str:
     return f"PYTHONPATH={shlex.quote(os.pathsep.join(entries))} {_program()}"
 
 
-def pytest_bench() -> str:
-    """Return the command that measures a sweep, without options."""
-    if _runs():
-        return f"{suite()} run"
-    return f"{python()} -m pytest {shlex.quote(os.path.relpath(ROOT / 'bench'))}"
-
-
 def without_options(words: Sequence[str], *options: str) -> list[str]:
     """Return the words of a command without these options and their values."""
     pairs = zip(words, ["", *words], strict=False)
     return [word for word, before in pairs if not {word.partition("=")[0], before} & {*options}]
-
-
-def _runs() -> bool:
-    """Return whether a sweep is measured by the command `run` here, and not by pytest."""
-    program = Path(sys.argv[0])
-    return IS_INSTALLED or program.name == COMMAND or program.parent == ROOT / "bench"
 
 
 def _program() -> str:

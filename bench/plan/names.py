@@ -1,10 +1,7 @@
 """The names of layers and implementations, and the checks of a user's own, `module:attribute`, without an import."""
 
-import ast
 import contextlib
 import importlib.util
-import re
-import symtable
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
@@ -16,18 +13,16 @@ from bench.plan import layers
 from bench.plan.case import CONTROL, Point
 from bench.plan.controls import CONTROLLING
 from bench.plan.errors import refuse, suggestion
+from bench.plan.removed import gone
 from impls import catalogue
-from impls.catalogue import ATTEND_PARAMETERS, CORE_KEYWORDS, SOURCES, parse
+from impls.catalogue import SOURCES, parse
 
 LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
 
 IMPLEMENTATIONS = {name: entry.meaning for name, entry in catalogue.IMPLEMENTATIONS.items()}
 
-USUAL_ATTRIBUTES = {"implementation": ("attend", "adapt"), "layer": ("MyAttention",), "model": ("make",)}
-"""The attributes that an error line proposes if a name has none: the first that the module has, else its first own."""
-
-DYNAMIC = re.compile(r"(?<![\w.])(exec|eval|globals|locals|setattr|vars|__getattr__)\b|import \*")
-"""A module with one of these may have names that its source doesn't show."""
+USUAL_ATTRIBUTES = {"implementation": "attend", "layer": "MyAttention", "model": "make"}
+"""The attributes that an error line proposes if a name has none."""
 
 
 def is_implementation(name: str) -> bool:
@@ -58,7 +53,8 @@ def known_names() -> tuple[str, ...]:
 
 def is_own(name: str) -> bool:
     """Return whether an implementation is a user's own: `module:attribute`, or from an installed package."""
-    return parse(name).base not in catalogue.IMPLEMENTATIONS
+    base = parse(name).base
+    return base not in catalogue.IMPLEMENTATIONS and not gone("implementation", base)
 
 
 def is_module(layer: object) -> bool:
@@ -105,11 +101,11 @@ def misspelled(name: str, kind: str = "implementation") -> str:
         is_elsewhere = path.is_absolute() or ".." in path.parts
         where = ", and run it from that folder" if is_elsewhere else ""
         right = path.name if is_elsewhere else ".".join(path.parts)
-        attribute = attribute if colon else _usual_attribute(path.with_suffix(".py"), kind)
+        attribute = attribute if colon else USUAL_ATTRIBUTES[kind]
     elif colon:
         return ""
-    elif file := next((file for file in here if module and file.is_file()), None):
-        right, attribute = module, _usual_attribute(file, kind)
+    elif module and any(file.is_file() for file in here):
+        right, attribute = module, USUAL_ATTRIBUTES[kind]
     else:
         right, _, attribute = module.rpartition(".")
     if not (right and attribute):
@@ -120,20 +116,10 @@ def misspelled(name: str, kind: str = "implementation") -> str:
     )
 
 
-def _usual_attribute(file: Path, kind: str) -> str:
-    """Return the attribute that an error line proposes for a module: one that its source defines, if it is here."""
-    usual, kinds = USUAL_ATTRIBUTES[kind], (ast.ClassDef, *(() if kind == "layer" else (ast.FunctionDef,)))
-    with contextlib.suppress(OSError, ValueError, SyntaxError):
-        body = ast.parse(file.read_bytes()).body
-        defined = [node.name for node in body if isinstance(node, kinds) and not node.name.startswith("_")]
-        return next((name for name in (*usual, *defined) if name in defined), usual[0])
-    return usual[0]
-
-
-def check_own(names: Iterable[str], kind: str = "implementation") -> None:
-    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's implementations or layers."""
+def check_own(names: Iterable[str]) -> None:
+    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's implementations."""
     path = search_path()
-    refuse(line for name in names if ":" in name and (line := mistake_of(name, path, kind)))
+    refuse(line for name in names if ":" in name and (line := mistake_of(name, path)))
 
 
 def check_layers(points: Iterable[Point]) -> None:
@@ -150,32 +136,17 @@ def check_layers(points: Iterable[Point]) -> None:
 def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> str:
     """Return, in one line, why `module:attribute` can't be an implementation or layer; empty if it may be one.
 
-    The module's source is searched in the folders of `path` and read, never run. Options in the name have a line each,
-    if the source shows that the function doesn't declare them.
+    The module is searched in the folders of `path`, and not imported: a worker does that, and says what it lacks.
     """
-    name, bracket, options = name.partition("[")
-    module, _, attribute = name.partition(":")
+    module = name.partition("[")[0].partition(":")[0]
     importlib.invalidate_caches()
-    spec = _find(module, path)
-    if spec is None:
-        near = "" if "." in module else suggestion(module, sorted(file.stem for file in Path().glob("*.py")))
-        return (
-            f"{kind} {name!r}: there is no module {module}; "
-            f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH, or be installed here{near}"
-        )
-    try:
-        names = _names_in(spec)
-    except SyntaxError as error:
-        return f"{kind} {name!r} can't be imported: {spec.origin}, line {error.lineno}: {error.msg}"
-    first = attribute.partition(".")[0]
-    if names is None or first in names or _find(f"{module}.{first}", path):
-        is_shown = bracket and names and kind == "implementation"
-        declared = _options_in(Path(str(spec.origin)), attribute) if is_shown else None
-        given = {} if declared is None else parse(f"{name}[{options}").options
-        return "\n".join(wrong_options(name, given, declared or ()))
-    public = sorted(name for name in names if not name.startswith("_"))
-    content = f"it has {', '.join(public)}" if public else "it has no names"
-    return f"{kind} {name!r}: {module} has no {first}; {content}{suggestion(first, public)}"
+    if _find(module, path):
+        return ""
+    near = "" if "." in module else suggestion(module, sorted(file.stem for file in Path().glob("*.py")))
+    return (
+        f"{kind} {name.partition('[')[0]!r}: there is no module {module}; "
+        f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH, or be installed here{near}"
+    )
 
 
 def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
@@ -200,36 +171,3 @@ def wrong_options(base: str, given: Iterable[str], declared: Collection[str]) ->
         if option not in declared
     }
     return [f"implementation {base!r} has no {rule}{suggestion(option, declared)}" for option, rule in rules.items()]
-
-
-def _options_in(file: Path, name: str) -> list[str] | None:
-    """Return the options of a function that a module's source defines, once and undecorated; None if it doesn't."""
-    body = ast.parse(file.read_bytes())
-    match [node for node in ast.walk(body) if _binds(node, name)]:
-        case [ast.FunctionDef(args=arguments, decorator_list=[])]:
-            required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
-            of_core = set(CORE_KEYWORDS) if required >= ATTEND_PARAMETERS else set()
-            return sorted({each.arg for each in arguments.kwonlyargs} - of_core)
-    return None
-
-
-def _binds(node: ast.AST, name: str) -> bool:
-    """Return whether a part of a source may give a value to a name, in whatever scope."""
-    if isinstance(node, ast.Name):
-        return node.id == name and not isinstance(node.ctx, ast.Load)
-    return name == (getattr(node, "asname", None) or getattr(node, "name", None))
-
-
-def _names_in(spec: ModuleSpec) -> set[str] | None:
-    """Return the names that a module's source binds, None if it may have others; raises SyntaxError."""
-    if not (spec.origin or "").endswith(".py"):
-        return None
-    try:
-        source = importlib.util.decode_source(Path(str(spec.origin)).read_bytes())
-        symbols = symtable.symtable(source, str(spec.origin), "exec").get_symbols()
-    except (OSError, ValueError):
-        return None
-    bound = {
-        each.get_name() for each in symbols if each.is_assigned() or each.is_imported() or each.is_declared_global()
-    }
-    return None if DYNAMIC.search(source) else bound

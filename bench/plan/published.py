@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.plan.cards import model
-from bench.plan.case import COLUMNS, POINT_COLUMNS, Point
+from bench.plan.case import COLUMNS, POINT_COLUMNS, Point, of_role
+from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest, unknown
-from bench.plan.layers.layer import ATTENTION_ALONE, visible_share
+from bench.plan.layers.layer import visible_share
 from bench.plan.verdicts import EQUIVALENT, FASTER, SLOWER
 
 FIGURES = ("latency_s", "items_per_s", "core_flops_per_s")
@@ -16,7 +17,7 @@ FIGURES = ("latency_s", "items_per_s", "core_flops_per_s")
 PARTS = {"layer": "whole layer", "core": "core alone"}
 """The measured part: the whole layer, or only attention with q, k and v given."""
 
-NOT_GIVEN = {name: COLUMNS[name].absent for name in ("mask", *ATTENTION_ALONE)}
+NOT_GIVEN = {name: COLUMNS[name].absent for name in ("mask", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES))}
 """The columns that a figure need not name, with the values that it means then: the plain core."""
 
 FORWARD_PASSES = {"backward": 2.5, "train": 3.5}

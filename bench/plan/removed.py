@@ -9,7 +9,9 @@ REMOVED = {
     "history": "compare two runs at a time: compare BASE NEW",
     "selfcheck": "compare estimates how much two runs differ from its own rows; a duel measures both sides in one run",
     "profile --diff": "profile prints the operators of each case, and with --report the page has all of a run",
+    "run --allocator retained-huge": "run --allocator retained asks for huge pages wherever the system has them",
     "run --machine-name": "merge calls each machine by its processor",
+    "implementation jax": "use openvino, onnxruntime, aot_eager, aot_sdpa, or an impls.Runtime of your own",
     "key if_cpu": "put the grid into a sweep of its own, for the machines that it is meant for",
 }
 """A command, one with its option or a value of it, a `key` of sweep files, or an `implementation`, and what takes its

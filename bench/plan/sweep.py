@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plan import names
-from bench.plan.case import AS_IS, CONTROL, RETAINED, Case, Point
+from bench.plan.case import AS_IS, CONTROL, Case, Point
 from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
@@ -17,6 +17,7 @@ from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
+from bench.plan.removed import gone
 from bench.plan.settings import setting, settings_of
 from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
@@ -134,7 +135,7 @@ def shipped_names() -> list[str]:
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
-    `threads` and `allocator` are used if the file gives none, the second on a CPU only.
+    `threads` are used if the file gives none.
     `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
@@ -146,7 +147,6 @@ class Request:
 
     sweep: str
     threads: int = 1
-    allocator: str = RETAINED
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
     baseline: str = ""
@@ -267,7 +267,7 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in overrides]
     usual = {**DEFAULTS, "threads": asked.threads}
-    return tuple(dict.fromkeys(point for values in merged for point in expand(values, asked.allocator, usual)))
+    return tuple(dict.fromkeys(point for values in merged for point in expand(values, usual)))
 
 
 def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:
@@ -318,6 +318,8 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
     base, is_known = parsed.base, is_implementation(name)
     if (":" in base or not is_known) and (line := names.misspelled(base)):
         return [line]
+    if line := gone("implementation", base):
+        return [] if path is None else [line]  # a stored plan may have it, and another checkout
     if not is_known:
         return None
     if ":" in base:

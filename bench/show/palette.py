@@ -139,6 +139,11 @@ def style(implementation: str) -> Style:
     return _of_unknown(implementation)
 
 
+def light(colour: str) -> str:
+    """Return the colour that a name of PAGE_COLOURS has on a light page; another colour is itself."""
+    return PAGE_COLOURS.get(colour, (colour, ""))[0]
+
+
 def ink(colour: str) -> str:
     """Return the colour in the same hue, dark enough for small text on white."""
     return next(

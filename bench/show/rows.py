@@ -1,6 +1,6 @@
 """Rows of the table of results as plain values, gathered by point."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ from bench.analyse.rows import grouped, point_of
 from bench.plan.cards import data_sheet, model
 from bench.plan.case import Point
 from bench.plan.work import Roof
-from bench.show.text import counted
+from bench.show.text import counted, parts
 from bench.store import units
 from bench.store.metrics import Unit
 from bench.store.roofline import roof_of, work_of
@@ -54,6 +54,13 @@ def reason(row: Row) -> str:
 def devices(rows: Iterable[Row]) -> list[str]:
     """Return the names of the devices of some rows, each once."""
     return list(dict.fromkeys(row["device_name"] for row in rows if row["device_name"]))
+
+
+def facts(point: Point, rows: Iterable[Row], varying: Collection[str] = ()) -> list[str]:
+    """Return what is fixed at points: layer, device, dtype, mode and so on; `rows` name the device."""
+    layer, *words = parts(point, without=("device", *varying))
+    names = ", ".join(devices(rows))
+    return [layer, f"{point.device} ({names})" if names else point.device, *words]
 
 
 def data_sheet_share(row: Row) -> float | None:

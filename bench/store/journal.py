@@ -1,10 +1,13 @@
-"""The journal: the raw data of a run, one line per case and replicate; `process` is the replicate's number.
+"""The journal, the only state of a run: a line with its plan, and one per case and replicate with what was measured.
 
-The lines of a replicate at one point are written at once. `bench.store.record` has the form of a line.
+The lines of a replicate at one point are written at once; `process` is its number. A line that was added to the plan
+takes its place. `bench.store.record` has the form of a record, `bench.store.plan` that of a plan.
 """
 
 import gc
+import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,12 +17,12 @@ from typing import Any, BinaryIO, TypeVar
 
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
-from bench.store import files
-from bench.store.record import Cases, Record, decode_line, encode_line, record_of
+from bench.store.record import Cases, Record, check, decode_line, encode_line, record_of
 
 JOURNAL = "journal.jsonl"
-SET_ASIDE = "journal.cut"
-"""The file for lines that don't count: no records, and duplicates."""
+
+PLAN_LINE = re.compile(rb'\{"schema_version":\d+,"plan":')
+"""The beginning of a line with a plan."""
 
 MOST_NAMED = 3
 """The most lines of one fault that are named; the rest is counted."""
@@ -55,15 +58,12 @@ class JournalEntry:
 
 @dataclass
 class Contents:
-    """The lines of a journal that count, and those set aside by their fault, with their numbers and places.
-
-    `end` is the length of the file.
-    """
+    """The lines of a journal that count, the place of its plan, and the numbers of all others by their fault."""
 
     path: Path
     entries: list[JournalEntry] = field(default_factory=list)
-    aside: dict[str, list[tuple[int, Place]]] = field(default_factory=dict)
-    end: int = 0
+    plan: Place | None = None
+    faults: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def records(self) -> list[Record]:
@@ -96,27 +96,32 @@ class Contents:
 
     def notices(self) -> list[str]:
         """Return one line for each fault, with the numbers of its lines."""
-        return [f"{self.path}: {_numbers([n for n, _ in lines])} {fault}" for fault, lines in self.aside.items()]
+        return [f"{self.path}: {_numbers(lines)} {fault}" for fault, lines in self.faults.items()]
 
     def append(self, records: Sequence[Record]) -> list[JournalEntry]:
-        """Append the records of one replicate to the file, and return their lines, which have reached the disk.
+        """Append the records of one replicate and return their lines; raises as `write` does."""
+        lines = [encode_line(record) for record in records]
+        entries = [
+            JournalEntry(record.case, decode_line(line), place)
+            for record, line, place in zip(records, lines, self.write(lines), strict=True)
+        ]
+        self.entries += entries
+        return entries
+
+    def write(self, lines: Sequence[bytes]) -> list[Place]:
+        """Append lines to the file at once, and return their places when they have reached the disk.
 
         Raises CannotWrite if the disk doesn't take all of them; then the journal is as before.
         """
-        lines = [encode_line(record) + b"\n" for record in records]
         with refusing(f"{self.path} can't be written", CannotWrite):
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
-                offset = _write(file, b"".join(lines))
+                offset = _write(file, b"".join(line + b"\n" for line in lines))
             finally:
                 os.close(file)
             _ = self.file  # from now on it is open for reading
-        entries = []
-        for record, each in zip(records, lines, strict=True):
-            entries.append(JournalEntry(record.case, decode_line(each[:-1]), (offset, len(each) - 1)))
-            self.end = offset = offset + len(each)
-        self.entries += entries
-        return entries
+        ends = [*itertools.accumulate((len(line) + 1 for line in lines), initial=offset)]
+        return [(begin, len(line)) for begin, line in zip(ends, lines, strict=False)]
 
 
 Ended = TypeVar("Ended", Record, JournalEntry)
@@ -163,8 +168,8 @@ def read(run: Path) -> list[Record]:
 def scan(run: Path) -> Contents:
     """Return the contents of a run's journal.
 
-    A line that is no record doesn't count; the others of its replicate do, because it was written after the rounds. The
-    first of duplicates counts.
+    A line that is no record, as one that a kill has torn, doesn't count; the others of its replicate do, because it was
+    written after the rounds. The first of duplicates counts.
     Raises WrongRequest for a line of another schema, or a file that can't be read.
     """
     path = run / JOURNAL
@@ -197,39 +202,23 @@ def _sort(file: BinaryIO, contents: Contents) -> None:
         if not line.strip():
             continue
         try:
+            if PLAN_LINE.match(line):
+                check(line)
+                contents.plan = place
+                continue
             decoded = decode_line(line)
         except WrongRequest as error:
             raise WrongRequest(f"{contents.path}: line {number}: {error}") from None
         except ValueError as error:
-            contents.aside.setdefault(f"no record of attention-bench ({error})", []).append((number, place))
+            contents.faults.setdefault(f"no record of attention-bench ({error})", []).append(number)
             continue
         case = cases.of(decoded)
         key = (id(case), decoded.process)  # equal cases are the same object
         if key in keys:
-            contents.aside.setdefault(REPEATED, []).append((number, place))
+            contents.faults.setdefault(REPEATED, []).append(number)
         else:
             keys.add(key)
             contents.entries.append(JournalEntry(case, decoded, place))
-    contents.end = end
-
-
-def repair(run: Path) -> tuple[Contents, list[str]]:
-    """Move the lines that don't count out of the journal; return the contents, and a notice for each fault.
-
-    Raises WrongRequest as `scan` does, OSError if the folder can't be written.
-    """
-    contents = scan(run)
-    if not contents.aside:
-        return contents, []
-    with (run / SET_ASIDE).open("ab") as aside:
-        places = sorted(place for lines in contents.aside.values() for _, place in lines)
-        aside.writelines(contents.content(place) + b"\n" for place in places)
-        aside.flush()
-        os.fsync(aside.fileno())
-    files.replace(contents.path, (contents.content(entry.place) + b"\n" for entry in contents.entries))
-    contents.close()
-    notices = [f"{notice}; set aside in {SET_ASIDE}" for notice in contents.notices()]
-    return scan(run), notices
 
 
 def _numbers(numbers: Sequence[int]) -> str:

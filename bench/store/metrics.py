@@ -209,8 +209,8 @@ _TABLE = (
     Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
         heading=Heading("energy", place=116, rank=12),
         axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens", "keys")),
-        meaning="joules per call, of calls that follow each other without a pause after the rounds: of all CPU "
-        "packages by RAPL, or of the GPU's board by NVML, idle power and other programs included; empty if no counter "
+        meaning="joules per call, of calls that follow each other without a pause after the rounds: of the GPU's board "
+        "by NVML, idle power and other programs included (in older runs also of a CPU's packages); empty if no counter "
         "can be read, and in mode backward"),
     # ratio to the baseline
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
@@ -264,7 +264,7 @@ _TABLE = (
     Metric("huge_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=SMALLEST,
         heading=Heading("huge pages", place=65, rank=13),
         meaning="the bytes in transparent huge pages that the process got for its first calls and for the memory that "
-        "it keeps for later ones; on a CPU with the allocator `retained-huge`"),
+        "it keeps for later ones; on a CPU that retains memory, if its system has them"),
     # compilation
     Metric("compile_s", unit=Unit.SECONDS, reported=True, in_table=False,
         meaning="the seconds that a case needs to be compiled in a process: its first call, or the building of another "

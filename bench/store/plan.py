@@ -1,48 +1,31 @@
-"""The plan of a run, as plan.json: the points, the implementations, the baseline and the effort at its beginning.
+"""The plan of a run, a line of its journal: the points, the implementations, the baseline and the effort.
 
 A resumed run goes on with its own plan, not with the one that is asked for later.
 """
 
 import dataclasses
 import json
-import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
 
-from bench.plan.case import AFTER, BEFORE, CONTROL, Point
+from bench.plan.case import CONTROL, Point
 from bench.plan.errors import WrongRequest
-from bench.plan.grid import expand, parse_shard
+from bench.plan.grid import parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
-from bench.plan.sweep import effort_of as read_effort
-from bench.store import files, journal
-from bench.store.record import OLDEST_SCHEMA, SCHEMA_VERSION, check_schema, schema_of
+from bench.store import journal
+from bench.store.journal import Contents
+from bench.store.record import OLDEST_SCHEMA, SCHEMA_VERSION, check_schema, schema_of, sealed
 from bench.store.typed import decode
 
 PLAN = "plan.json"
+"""The file that holds the plan of a run whose journal is older than version 11."""
 
 WISHES = ("bound", "within_s")
 """The values of an effort that a run may go on with in place of its own: how sure its answers should be, and when."""
 
 WAYS_OUT = "use a new folder, or --extend to add to this one"
-
-POINTS = ',\n  "points": [\n'
-"""The text before the points."""
-
-HEAD_CRC32 = ',\n  "head_crc32":'
-"""The text behind what `head_crc32` is made of."""
-
-
-class Made(msgspec.Struct):
-    """What results.csv was made from, the bytes of the journal, and its CRC-32: so an outdated table is told."""
-
-    journal_bytes: int
-    results_crc32: int
-
-
-class _OfTable(msgspec.Struct):
-    made: Made | None = None
 
 
 class _Plan(msgspec.Struct):
@@ -53,84 +36,76 @@ class _Plan(msgspec.Struct):
     points: tuple[Point, ...]
     control: bool = False
     shard: str = ""
-    head_crc32: int | None = None
-    points_crc32: int | None = None
 
 
-def save(sweep: Sweep, run: Path, made: Made | None = None) -> None:
-    """Write plan.json of a run, a line for each point; without `made` the table stays what it was.
+class _Line(msgspec.Struct):
+    plan: _Plan
 
-    Raises OSError if it can't be written.
-    """
-    made = made or made_of(run)
-    head = {
-        "schema_version": SCHEMA_VERSION,
+
+def encode(sweep: Sweep) -> bytes:
+    """Return the line of a plan without its end."""
+    plan = {
         "name": sweep.name,
         "baseline": sweep.baseline,
         "implementations": [*sweep.implementations],
         "control": sweep.control,
         "effort": dataclasses.asdict(sweep.effort),
         **({"shard": str(sweep.shard)} if sweep.shard else {}),
+        "points": [
+            {name: value for name, value in vars(point).items() if value is not None}
+            for point in sweep.whole or sweep.points
+        ],
     }
-    points = sweep.whole or sweep.points
-    columns = ({name: value for name, value in vars(point).items() if value is not None} for point in points)
-    lines = [f"    {json.dumps(each)}" for each in columns]
-    listed = ",\n".join(lines) + "\n  ]\n}\n"
-    text = json.dumps(head, indent=2).removesuffix("\n}")
-    checks = {
-        "head_crc32": zlib.crc32(text.encode()),
-        **({"made": msgspec.to_builtins(made)} if made else {}),
-        "points_crc32": zlib.crc32(listed.encode()),
-    }
-    checked = json.dumps(checks, indent=2).removeprefix("{").removesuffix("\n}")
-    files.replace(run / PLAN, f"{text},{checked}{POINTS}{listed}")
+    return sealed(json.dumps({"schema_version": SCHEMA_VERSION, "plan": plan}, separators=(",", ":")).encode())
 
 
-def made_of(run: Path) -> Made | None:
-    """Return what the table of a run was made from, None if that isn't known."""
-    try:
-        return decode(_OfTable, (run / PLAN).read_bytes()).made
-    except (OSError, ValueError):
-        return None
+def keep(sweep: Sweep, contents: Contents) -> None:
+    """Add a plan to a journal if it isn't the plan there; raises CannotWrite if the disk doesn't take it."""
+    if contents.plan is None or of(contents) != sweep:
+        (contents.plan,) = contents.write([encode(sweep)])
+        contents.path.with_name(PLAN).unlink(missing_ok=True)
+
+
+def save(sweep: Sweep, run: Path) -> None:
+    """Add a plan to the journal of a run as `keep` does."""
+    keep(sweep, journal.scan(run))
 
 
 def load(run: Path) -> Sweep | None:
-    """Return the plan of a run folder, None if nothing was planned there.
+    """Return the plan of a run folder, that of its records if it has lost its own; None if nothing was planned there.
 
-    A folder that has lost its plan has that of its records. Raises WrongRequest for a broken or changed file or one of
-    another schema, and for a plan that this suite can't carry out.
+    Raises WrongRequest as `of` does.
     """
-    path = run / PLAN
+    contents = journal.scan(run)
+    return of(contents) or of_records(contents)
+
+
+def of(contents: Contents) -> Sweep | None:
+    """Return the plan beside the records of a journal, in older runs that of plan.json; None if there is none.
+
+    Raises WrongRequest for a broken file, and for one of another schema.
+    """
+    path = contents.path
     try:
+        if contents.plan:
+            return _sweep(decode(_Line, contents.content(contents.plan)).plan)
+        path = path.with_name(PLAN)
         content = path.read_bytes()
         check_schema(schema_of(content), oldest=OLDEST_SCHEMA, what="plans")
-        planned = decode(_Plan, content)
-        _check(planned, content)
-        return _sweep(planned)
+        return _sweep(decode(_Plan, content))
     except (FileNotFoundError, NotADirectoryError):
-        return _of_records(run)
+        return None
     except WrongRequest as error:
         raise WrongRequest(f"{path}: {error}") from None
     except OSError as error:
         raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
     except ValueError as error:
-        raise WrongRequest(f"{path} is no plan of attention-bench ({error})") from None
+        raise WrongRequest(f"{path} holds no plan of attention-bench ({error})") from None
 
 
-def _check(planned: _Plan, content: bytes) -> None:
-    """Raise WrongRequest if a part of a plan isn't as it was written; older plans have checksums of fewer parts."""
-    head, points = content.partition(HEAD_CRC32.encode())[0], content.partition(POINTS.encode())[2]
-    for part, text, crc32 in (("head", head, planned.head_crc32), ("points", points, planned.points_crc32)):
-        if crc32 is not None and crc32 != zlib.crc32(text):
-            raise WrongRequest(
-                f"it was changed since the run wrote it: its {part} must have the CRC-32 {crc32}, got "
-                f"{zlib.crc32(text)}; bring it back, or remove it: then the plan is that of the records"
-            )
-
-
-def _of_records(run: Path) -> Sweep | None:
+def of_records(contents: Contents) -> Sweep | None:
     """Return a plan of what a journal holds, with the usual effort and the usual baseline; None without records."""
-    entries = journal.scan(run).entries
+    entries = contents.entries
     if not entries:
         return None
     names = dict.fromkeys(entry.case.implementation for entry in entries)
@@ -138,13 +113,7 @@ def _of_records(run: Path) -> Sweep | None:
     baseline = Sweep.baseline if Sweep.baseline in own else own[0]
     effort = Effort(processes=1 + max(entry.process for entry in entries))
     points = tuple(dict.fromkeys(entry.case.point for entry in entries))
-    return Sweep(run.resolve().name, points, own, baseline, effort, control=CONTROL in names)
-
-
-def effort_of(run: Path) -> Effort | None:
-    """Return the effort of a run, None if it isn't known; raises WrongRequest as `load` does."""
-    planned = load(run) if (run / PLAN).exists() else None
-    return planned.effort if planned else None
+    return Sweep(contents.path.resolve().parent.name, points, own, baseline, effort, control=CONTROL in names)
 
 
 def continued(
@@ -242,20 +211,8 @@ def _counted(points: Collection[Point], others: Collection[Point]) -> str:
 
 
 def _sweep(plan: _Plan) -> Sweep:
-    """Return the sweep of a plan; points with a checksum are as they were written, and need no other check."""
-    if not plan.points:
-        raise WrongRequest("the plan holds no points")
-    points = tuple(Point(**vars(each)) for each in plan.points)  # msgspec sets only what the file has
-    points = tuple(map(_checked, points)) if plan.points_crc32 is None else points
-    sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, control=plan.control)
-    effort = {key: value for key, value in vars(Effort(**vars(plan.effort))).items() if value is not None}
-    if plan.implementations == (BEFORE, AFTER):  # the sides of a duel
-        return dataclasses.replace(sweep, effort=read_effort(effort))
-    sweep = altered(sweep, sweep.implementations, effort)
+    """Return the sweep of a plan; names that this suite doesn't know are those of a run that is only read."""
+    points = tuple(Point(**vars(each)) for each in plan.points)  # msgspec sets only what the line has
+    effort = Effort(**vars(plan.effort))
+    sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, effort, control=plan.control)
     return sweep.sharded(parse_shard(plan.shard)) if plan.shard else sweep
-
-
-def _checked(point: Point) -> Point:
-    """Return a point that keeps the rules of a grid; raises WrongRequest for another one."""
-    (same,) = expand({name: value for name, value in vars(point).items() if value is not None})
-    return same

@@ -23,8 +23,8 @@ from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
 
-SCHEMA_VERSION = 10
-"""The version of the journal's lines and of plans."""
+SCHEMA_VERSION = 11
+"""The version of the journal's lines."""
 
 OLDEST_SCHEMA = 9
 """The oldest version that is read; a value that its lines lack is empty, or the one that its column declares."""
@@ -248,7 +248,7 @@ def decode_line(content: bytes) -> Any:
 
     Raises WrongRequest for another schema, ValueError for anything else that is no line.
     """
-    _check(content)
+    check(content)
     line = decode(Line, content)
     check_texts(*(getattr(line, name) or "" for name in TEXTS))
     return line
@@ -256,7 +256,7 @@ def decode_line(content: bytes) -> Any:
 
 def record_of(case: Case, line: Any, content: bytes) -> Record:
     """Return the record of a line, whose content is read anew for its samples; raises as `decode_line` does."""
-    _check(content)
+    check(content)
     samples = decode(_OfLine, content).samples
     if line.status == "ok" and not samples.rounds:
         raise ValueError("timings_s must hold at least one sample if the status is ok")
@@ -289,7 +289,7 @@ class Cases:
 _columns = attrgetter(*POINT_COLUMNS)
 
 
-def _check(line: bytes) -> None:
+def check(line: bytes) -> None:
     """Raise ValueError if a line is not what was written, WrongRequest if it has another schema."""
     seal = seal_of(line)
     if seal and b"%08x" % zlib.crc32(memoryview(line)[:-SEAL_BYTES]) != seal:

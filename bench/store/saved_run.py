@@ -3,9 +3,8 @@
 A merged run has a folder for each machine, and a file that lists them.
 """
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,7 +59,10 @@ class SavedRun:
 
     @cached_property
     def whole(self) -> pd.DataFrame:
-        """The results with the rows of the control, nothing of which commands a terminal; WrongRequest without any."""
+        """The results with the rows of the control, nothing of which commands a terminal; WrongRequest without any.
+
+        They are those of a results file; `bench.analyse.analysed_run` has those of a journal.
+        """
         return table.visible(table.load(self.path))
 
     @cached_property
@@ -75,27 +77,18 @@ class SavedRun:
 
     @cached_property
     def environment(self) -> Environment | None:
-        """The environment of the run, None if it isn't known or its file is damaged."""
-        return None if self.is_alone else _whole(environment.load, self.folder)[0]
-
-    @cached_property
-    def effort(self) -> Effort | None:
-        """The effort that was asked for, None if it isn't known or its file is damaged."""
-        return None if self.is_alone else _whole(plan.effort_of, self.folder)[0]
-
-    @property
-    def damages(self) -> list[str]:
-        """One line for each file that is damaged, so that what it says is taken for unknown."""
-        read = [] if self.is_alone else [environment.load, plan.effort_of]
-        return [line for of in read for _, line in [_whole(of, self.folder)] if line]
+        """The environment of the run, None if it isn't known."""
+        return None if self.is_alone else environment.load(self.folder)
 
     @cached_property
     def planned(self) -> Sweep | None:
-        """The plan of the run, None if it isn't known, or if this suite can't carry it out."""
-        with contextlib.suppress(WrongRequest):
-            if (self.folder / plan.PLAN).exists() and not self.is_alone:
-                return plan.load(self.folder)
-        return None
+        """The plan of the run, None if it isn't known."""
+        return None if self.is_alone else plan.of(self.contents)
+
+    @property
+    def effort(self) -> Effort | None:
+        """The effort that was asked for, None if it isn't known."""
+        return self.planned.effort if self.planned else None
 
     @cached_property
     def again(self) -> Again:
@@ -108,22 +101,6 @@ class SavedRun:
     def records(self) -> list[Record]:
         """The journal's records that count, in the order in which they were measured; none without a journal."""
         return self.contents.records
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the journal holds more than results.csv was made from: the run is at work, or was killed."""
-        path = self.folder / journal.JOURNAL
-        return bool(self._made and path.exists() and path.stat().st_size > self._made.journal_bytes)
-
-    @property
-    def is_edited(self) -> bool:
-        """Whether results.csv is known not to be as the run wrote it."""
-        has_table = (self.folder / table.RESULTS).exists()
-        return bool(self._made and has_table and table.crc32_of(self.folder) != self._made.results_crc32)
-
-    @property
-    def _made(self) -> plan.Made | None:
-        return None if self.is_alone else plan.made_of(self.folder)
 
     @property
     def notices(self) -> list[str]:
@@ -142,23 +119,6 @@ class SavedRun:
 
 
 Run = TypeVar("Run", bound=SavedRun)
-Part = TypeVar("Part")
-
-
-def _whole(read: Callable[[Path], Part | None], folder: Path) -> tuple[Part | None, str]:
-    """Return what a file of a folder says, None and a line that says why if it is damaged."""
-    try:
-        return read(folder), ""
-    except WrongRequest as error:
-        return None, str(error)
-
-
-def load(path: str | Path) -> pd.DataFrame:
-    """Return the results of a run folder or of a results file, one row per case of an implementation.
-
-    Raises WrongRequest if it has none.
-    """
-    return SavedRun(path).table
 
 
 def save_machines(run: Path, folders: Mapping[str, str]) -> None:

@@ -1,7 +1,6 @@
 """The table of results, one row per case, as results.csv."""
 
 import io
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -56,26 +55,14 @@ COLUMNS: dict[str, str] = {
 """Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
 
 
-def save(table: pd.DataFrame, run: Path) -> int:
-    """Replace the run's results.csv by the table, at once or not at all, and return the CRC-32 of its content.
-
-    Raises OSError if it can't be written.
-    """
+def save(table: pd.DataFrame, run: Path) -> None:
+    """Replace the run's results.csv by the table, at once or not at all; raises OSError if it can't be written."""
     files.replace(run / RESULTS, as_csv(table))
-    return crc32_of(run)
 
 
 def as_csv(table: pd.DataFrame) -> bytes:
     """Return a table as results.csv has it."""
     return table.to_csv(index=False, lineterminator=END).encode(errors="backslashreplace")
-
-
-def crc32_of(run: Path) -> int:
-    """Return the CRC-32 of the run's results.csv, that of nothing if it can't be read."""
-    try:
-        return zlib.crc32((run / RESULTS).read_bytes())
-    except OSError:
-        return 0
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

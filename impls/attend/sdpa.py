@@ -1,6 +1,6 @@
 """PyTorch's scaled_dot_product_attention, with the backend that PyTorch chooses or with a fixed one.
 
-FlashAttention of other packages is used through torch's registry, or called directly; no GPU has run those yet.
+FlashAttention of other packages is used through torch's registry; no GPU has run those yet.
 """
 
 import warnings
@@ -122,29 +122,6 @@ def registered(version: str) -> Adapt:
     return adapt
 
 
-def attend_direct(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    mask: str | None = None,
-    enable_gqa: bool = False,  # noqa: ARG001 - it takes fewer heads of k and v as they are
-) -> Tensor:
-    """Return `flash_attn_func` of q, k, v `[B, H, N, D]`, which it takes as `[B, N, H, D]`.
-
-    Raises `Unsupported` for a causal mask with another number of keys than of queries: there its last query sees all.
-    Source: Dao-AILab/flash-attention, README.
-    """
-    if mask is not None and q.shape[-2] != k.shape[-2]:
-        raise Unsupported("flash_attn_func lets the last query see all keys, which is_causal of torch does not")
-    from flash_attn import flash_attn_func
-
-    q, k, v = (heads.transpose(1, 2) for heads in (q, k, v))
-    o: Tensor = flash_attn_func(q, k, v, softmax_scale=scale, causal=mask is not None)
-    return o.transpose(1, 2)
-
-
 adapt = with_attend(attend, "sdpa")
 adapt_math = with_attend(pinned(SDPBackend.MATH))
 adapt_flash = with_attend(pinned(SDPBackend.FLASH_ATTENTION))
@@ -152,4 +129,3 @@ adapt_efficient = with_attend(pinned(SDPBackend.EFFICIENT_ATTENTION))
 adapt_cudnn = with_attend(pinned(SDPBackend.CUDNN_ATTENTION))
 adapt_fa3 = registered("FA3")
 adapt_fa4 = registered("FA4")
-adapt_direct = with_attend(attend_direct)

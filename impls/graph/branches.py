@@ -5,61 +5,59 @@ from collections.abc import Iterator
 
 from torch.fx import Node
 
+from impls.graph.cores import Core
 from impls.graph.operands import between
 from impls.graph.syntax import parsed, written
-from impls.graph.tracing import FRAMES
+from impls.graph.tracing import frames
 
 
-def not_taken(first: Node, last: Node) -> list[str]:
-    """Return each `if` between two operators whose body would have changed what is computed there, with its line.
+def not_taken(core: Core) -> list[str]:
+    """Return each `if` between a core's products whose body would have changed what is computed, with its line.
 
     It counts if the call ran nothing of it, and if it assigns a name that the lines that ran use.
     """
-    function = _function(last)
+    function = _function(core.node)
     if function is None:
         return []
-    ran, end = _ran(first, last, function), last.meta[FRAMES][0][1]
-    return [words for each in _ifs(function, ran, end) for words in _bodies(each, ran, function, last)]
+    ran = _ran(core, function)
+    return [words for each in _ifs(function, ran, core) for words in _bodies(each, ran, function, core.node)]
 
 
-def taken_by(node: Node, own: tuple[Node, Node], other: tuple[Node, Node]) -> ast.expr | None:
-    """Return the condition under which an operator ran, if it ran between two operators and not between others.
+def taken_by(node: Node, core: Core, other: Core) -> ast.expr | None:
+    """Return the condition under which an operator of a core ran that another core of that source doesn't have.
 
-    None if it is no branch of the function in which the last of them is.
+    None if it is no branch of the function in which the core's last product is.
     """
-    function = _function(own[1])
-    if function is None or not _has(function, node.meta[FRAMES][0][1]):
+    function, line = _function(core.node), frames(node)[0].line
+    if function is None or not _has(function, line):
         return None
-    ran, never = _ran(*own, function), _ran(*other, function)
-    line, end = node.meta[FRAMES][0][1], own[1].meta[FRAMES][0][1]
-    for branch in _ifs(function, ran, end):
+    ran, never = _ran(core, function), _ran(other, function)
+    for branch in _ifs(function, ran, core):
         if any(_has(each, line) for each in branch.body):
             is_other = any(_has(each, at) for each in branch.body for at in never)
             return None if is_other else branch.test
     return None
 
 
-def _ran(first: Node, last: Node, function: ast.FunctionDef) -> set[int]:
-    """Return the lines of a function that ran between two operators."""
-    file = last.meta[FRAMES][0][0]
-    every = {frame[1] for node in between(first, last) for frame in node.meta.get(FRAMES) or [] if frame[0] == file}
+def _ran(core: Core, function: ast.FunctionDef) -> set[int]:
+    """Return the lines of a function that ran between a core's products."""
+    nodes, file = between(core.first, core.node), frames(core.node)[0].file
+    every = {frame.line for node in nodes for frame in frames(node) if frame.file == file}
     return {line for line in every if _has(function, line)}
 
 
-def _ifs(function: ast.FunctionDef, ran: set[int], end: int) -> list[ast.If]:
+def _ifs(function: ast.FunctionDef, ran: set[int], core: Core) -> list[ast.If]:
+    end = frames(core.node)[0].line
     return [each for each in ast.walk(function) if isinstance(each, ast.If) and min(ran) <= each.lineno <= end]
 
 
 def _function(node: Node) -> ast.FunctionDef | None:
     """Return the innermost function of the source in which an operator was called; None without one."""
-    frames = node.meta.get(FRAMES) or []
-    if not frames or frames[0][2] is None:
-        return None
-    file, line = frames[0][:2]
-    tree = parsed(file)[1]
-    every = ast.walk(tree) if tree else iter(())
-    found = [each for each in every if isinstance(each, ast.FunctionDef) and _has(each, line)]
-    return max(found, key=lambda each: each.lineno, default=None)
+    for at in frames(node)[:1]:
+        tree = None if at.end_line is None else parsed(at.file)[1]
+        every = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)] if tree else []
+        return max((each for each in every if _has(each, at.line)), key=lambda each: each.lineno, default=None)
+    return None
 
 
 def _has(tree: ast.stmt, line: int) -> bool:

@@ -4,24 +4,23 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
-from typing import Any
 
 import torch
 from torch import nn
 from torch.fx import Graph, Node
 
 from impls.catalogue import GIVEN, LEARNED
-from impls.graph import fused
-from impls.graph.calls import Call, expressed
+from impls.graph.calls import Call
 from impls.graph.constants import constant, held
 from impls.graph.dimensions import Odd
 from impls.graph.expressing import Attention, attention
+from impls.graph.fused import SDPA, Fused, fused
 from impls.graph.memory import Memory
 from impls.graph.products import product
 from impls.graph.reach import is_learned, live, next_softmaxes, sums, what_it_is_over
 from impls.graph.scores import Blocked, Term, Way, softmaxes
-from impls.graph.tracing import Traced, dtype, line, name, reached, shape, where
-from impls.graph.walking import ways
+from impls.graph.tracing import Traced, dtype, frames, name, reached, shape, where
+from impls.graph.walking import Walk
 from impls.modules.masks import Mask, noted
 from impls.modules.wrapper import Wrapper
 
@@ -29,6 +28,16 @@ UNFUSED = "unfused"
 
 HEADS = re.compile(r"(^|_)n?heads?($|_)")
 """The names of a module's attributes that may be numbers of heads."""
+
+
+WINDOWS = (
+    "if these are parts of a window, F.scaled_dot_product_attention of all queries and keys computes the same with a "
+    "mask that hides what is outside, and flex_attention without computing what is outside"
+)
+SCORES = "flex_attention can compute this, as a score_mod"
+
+HINTS = {"pad ": WINDOWS, "cat of ": WINDOWS, "slice": WINDOWS, "tanh ": SCORES, "sigmoid ": SCORES}
+"""Hints by the first word of the reason why there is no core."""
 
 
 @dataclass(frozen=True)
@@ -66,26 +75,26 @@ class Core:
     weights_are_used: bool = False
     """Whether it is no more than that its weights are used after the core too."""
     sink: bool = False
-    of: InitVar[Attention | fused.Fused | None] = None
+    of: InitVar[Attention | Fused | None] = None
 
-    def __post_init__(self, of: Attention | fused.Fused | None) -> None:
+    def __post_init__(self, of: Attention | Fused | None) -> None:
         object.__setattr__(self, "_of", of)
 
     @property
-    def found(self) -> Attention | fused.Fused:
+    def found(self) -> Attention | Fused:
         """What the graph has of it: nodes, which are no fields."""
-        of: Attention | fused.Fused = vars(self)["_of"]
+        of: Attention | Fused = vars(self)["_of"]
         return of
 
     @property
     def node(self) -> Node:
         """The node whose value is the core's output."""
-        return self.found.last.node if isinstance(self.found, Attention) else self.found.output
+        return self.found.output
 
     @property
     def first(self) -> Node:
         """The node with which the core begins."""
-        return self.found.first.node if isinstance(self.found, Attention) else self.found.node
+        return self.found.begin
 
     @property
     def is_fused(self) -> bool:
@@ -101,6 +110,11 @@ class Softmax:
     lines: str
     reason: str
     node: Node = field(compare=False)
+
+    @property
+    def hinted(self) -> str:
+        """The reason, and what would express it, if that is known."""
+        return "; ".join([self.reason, *(words for first, words in HINTS.items() if self.reason.startswith(first))])
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,7 @@ def found(graph: Traced) -> Found:
     search = _Search(graph, memory)
     every = [search.cores[node] for node in sorted(search.cores, key=memory.order.__getitem__)]
     cores = [core for core in _used(every, memory) if not search.is_no_core(core)]
-    of_cores = {core.found.scores.softmax for core in cores if isinstance(core.found, Attention)}
+    of_cores = {node for core in cores for node in core.found.chain[:1]}
     unknown = tuple(
         Softmax(graph.with_weights(node), where(node), search.reason(node), node)
         for node in softmaxes(nodes)
@@ -139,11 +153,11 @@ class _Search:
         self._inputs = graph.inputs_by_node()
         self._of_inputs = {*reached([*self._inputs, *_arguments(graph)], lambda node: node.users)}
         for node in graph.module.graph.nodes:
-            if core := fused.fused(node):
-                self._add_fused(core)
+            if core := fused(node):
+                self._add(core)
             elif (first := product(node)) and first.summed and node not in self._mixing:
-                for way in ways(first, memory):
-                    self._note(way) if isinstance(way, Blocked) else self._add(way)
+                for way in Walk(first, memory).ways():
+                    self._note(way) if isinstance(way, Blocked) else self._add_way(way)
 
     def reason(self, softmax: Node) -> str:
         """Return why a softmax belongs to no core."""
@@ -152,13 +166,10 @@ class _Search:
 
     def is_no_core(self, core: Core) -> bool:
         """Return whether a core's weights go to further products and elsewhere too, and note that."""
-        if not core.weights_are_used or not isinstance(core.found, Attention):
-            return False
-        softmax = core.found.scores.softmax
-        every = (each.found for each in self.cores.values())
-        is_one_of_several = sum(isinstance(of, Attention) and of.scores.softmax is softmax for of in every) > 1
-        if is_one_of_several and softmax is not None:
-            self._because(softmax, 5, core.obstacle)
+        softmaxes_of = [each.found.chain[:1] for each in self.cores.values()]
+        is_one_of_several = core.weights_are_used and softmaxes_of.count(core.found.chain[:1]) > 1
+        if is_one_of_several:
+            self._because(core.found.chain[0], 5, core.obstacle)
         return is_one_of_several
 
     def _because(self, softmax: Node, rank: int, reason: str) -> None:
@@ -177,86 +188,63 @@ class _Search:
                 is_as_large = blocked.scores.layout.numel() == softmax.meta["val"].numel()
                 self._because(softmax, 2 if is_as_large else 1, reason)
 
-    def _add(self, way: Way) -> None:
+    def _add_way(self, way: Way) -> None:
         """Add a core if the way can be expressed as attention."""
-        softmax = way.scores.softmax
-        assert softmax is not None
         try:
             core = attention(way)
             if core.value not in self._of_inputs and sum(dim.size > 1 for dim in core.lead) < 2:
                 raise Odd("weights of parameters: a gate, no attention")
-            nodes = self.graph.module.graph
-            with inserted(nodes, core.last.node, is_kept=False):
-                self.cores.setdefault(core.last.node, self._core(core, expressed(core, nodes, self.memory)))
+            if core.output not in self.cores:
+                self._add(core)
         except Odd as odd:
-            self._because(softmax, 3, f"{odd} at {where(odd.node or way.last.node)}")
+            assert way.scores.softmax is not None
+            self._because(way.scores.softmax, 3, f"{odd} at {where(odd.node or way.last.node)}")
 
-    def _core(self, core: Attention, call: Call) -> Core:
-        masks = tuple(mask for term, tensor in call.terms for mask in self._masks(term, tensor))
-        steps = [core.first.node, *(term.at for term in core.scores.terms), core.scores.softmax, core.last.node]
-        return self._described(
-            core,
-            core.last.node,
-            (call.query, call.key, call.value),
-            operator=UNFUSED,
-            masks=masks,
-            causal=call.is_causal,
-            dropout=call.dropout,
-            lines=_lines([node for node in steps if node is not None]),
-            sink=core.scores.sink is not None,
-        )
-
-    def _add_fused(self, core: fused.Fused) -> None:
-        mask, is_causal, obstacle = core.mask, core.is_causal, core.obstacle
-        if name(core.node) == fused.FLEX:
+    def _add(self, of: Attention | Fused) -> None:
+        """Add a core; raises `Odd` if several operators compute it that can't be expressed."""
+        nodes, obstacle, is_fused = self.graph.module.graph, of.obstacle, isinstance(of, Fused)
+        with inserted(nodes, of.output, is_kept=False):
             try:
-                nodes = self.graph.module.graph
-                with inserted(nodes, core.node, is_kept=False):
-                    is_causal = fused.as_call(core, nodes, self.memory).is_causal
+                call = of.as_call(nodes, self.memory)
             except Odd as odd:
-                obstacle = str(odd)
-        self.cores[core.output] = self._described(
-            core,
-            core.node,
-            core.tensors,
-            operator=name(core.node),
-            by_sdpa=core.is_torchs_function,
-            masks=() if mask is None else self._mask(mask, mask, shows=True, weight=1),
-            causal=is_causal,
-            dropout=core.dropout,
-            lines=_lines([core.node]),
-            obstacle=obstacle,
-        )
+                if not isinstance(of, Fused):
+                    raise
+                query, key, value = of.tensors
+                call, obstacle = Call(query, key, value, scale=1.0), str(odd)
+            layer = self.graph.with_weights(of.output)
+            module, layer_input = self.graph.inner.get_submodule(layer), self.graph.layer_inputs.get(layer, ())
+            tensors = of.tensors if isinstance(of, Fused) else (call.query, call.key, call.value)
+            shapes, masks = tuple(map(shape, tensors)), tuple(each for term in call.terms for each in self._mask(*term))
+            self.cores[of.output] = Core(
+                layer=layer,
+                class_name=type(module).__name__,
+                layer_input=layer_input,
+                operator=name(of.begin) if is_fused else UNFUSED,
+                by_sdpa=is_fused and name(of.begin) == SDPA,
+                shapes=shapes,
+                strides=tuple(tuple(tensor.meta["val"].stride()) for tensor in tensors),
+                dtype=str(dtype(tensors[0])).removeprefix("torch."),
+                masks=masks,
+                mask=" + ".join(map(str, masks)),
+                causal=call.is_causal,
+                dropout=call.dropout,
+                lines=_lines(of.steps),
+                heads=_heads(shapes[0], numbers_of_heads(module), layer_input[-1:]),
+                obstacle=obstacle,
+                sink=not isinstance(of, Fused) and of.scores.sink is not None,
+                of=of,
+            )
 
-    def _described(self, of: Attention | fused.Fused, node: Node, tensors: Sequence[Node], **facts: Any) -> Core:
-        layer = self.graph.with_weights(node)
-        module, shapes = self.graph.inner.get_submodule(layer), tuple(map(shape, tensors))
-        layer_input = self.graph.layer_inputs.get(layer, ())
-        return Core(
-            layer=layer,
-            class_name=type(module).__name__,
-            layer_input=layer_input,
-            shapes=shapes,
-            strides=tuple(tuple(tensor.meta["val"].stride()) for tensor in tensors),
-            dtype=str(dtype(tensors[0])).removeprefix("torch."),
-            mask=" + ".join(map(str, facts.get("masks", ()))),
-            heads=_heads(shapes[0], numbers_of_heads(module), layer_input[-1:]),
-            of=of,
-            **{"by_sdpa": False, **facts},
-        )
-
-    def _masks(self, term: Term, tensor: Node) -> tuple[Mask, ...]:
-        assert term.tensor is not None
-        return self._mask(term.tensor, tensor, shows=term.shows, weight=term.weight)
-
-    def _mask(self, source: Node, tensor: Node, *, shows: bool, weight: float) -> tuple[Mask, ...]:
-        """Return what a tensor does as a mask, by its values if they don't take the whole model to know."""
+    def _mask(self, term: Term, tensor: Node) -> tuple[Mask, ...]:
+        """Return what a term does as a mask, by its values if they don't take the whole model to know."""
+        source = term.tensor
+        assert source is not None
         has_gradient = dtype(source).is_floating_point and torch.is_grad_enabled() and is_learned(source)
         values = constant(tensor, self.memory, with_parameters=True, inputs=self._inputs)
         if has_gradient or values is None:
             kind = LEARNED if has_gradient else GIVEN
             return (Mask(kind, str(dtype(tensor)).removeprefix("torch."), shape(tensor)),)
-        return noted(values.detach(), shows=shows, is_subtracted=weight < 0)
+        return noted(values.detach(), shows=term.shows, is_subtracted=term.weight < 0)
 
 
 @contextmanager
@@ -278,9 +266,7 @@ def _used(cores: Sequence[Core], memory: Memory) -> list[Core]:
     while True:
         needed = live({core.node: core.found.operands for core in every if not core.obstacle}, memory)
         again = [
-            place
-            for place, core in enumerate(every)
-            if not core.obstacle and isinstance(core.found, Attention) and core.found.scores.softmax in needed
+            place for place, core in enumerate(every) if not core.obstacle and needed.intersection(core.found.chain[:1])
         ]
         for place in again:  # by its place, because cores of two calls may be equal
             every[place] = _with_use(every[place], needed)
@@ -289,18 +275,16 @@ def _used(cores: Sequence[Core], memory: Memory) -> list[Core]:
 
 
 def _with_use(core: Core, needed: Collection[Node]) -> Core:
-    assert isinstance(core.found, Attention)
-    scores = core.found.scores
-    chain = [scores.softmax, *scores.weights]
-    users = (user for node in chain if node for user in node.users if user in needed and user not in chain)
+    chain = core.found.chain
+    users = (user for node in chain for user in node.users if user in needed and user not in chain)
     at = next((where(user) for user in users if user is not core.node), "the end")
     return replace(core, obstacle=f"its weights are used again at {at}", weights_are_used=True, of=core.found)
 
 
 def _lines(nodes: Sequence[Node]) -> str:
     """Return the lines of source of nodes, as `a.py:12` or `a.py:12-15`; empty if they are of several files."""
-    lines = [at for at in map(line, nodes) if at]
-    files, numbers = {file for file, _ in lines}, [number for _, number in lines]
+    every = [at for node in nodes for at in frames(node)[:1]]
+    files, numbers = {at.file for at in every}, [at.line for at in every]
     return f"{min(files)}:{'-'.join(map(str, sorted({min(numbers), max(numbers)})))}" if len(files) == 1 else ""
 
 

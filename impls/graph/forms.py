@@ -12,13 +12,22 @@ class Formless(Exception):  # noqa: N818 - what is said of an expression
     """An expression can't be brought into the form that is asked for; the message is the reason."""
 
 
+ATOMS = ast.Call | ast.Attribute | ast.Subscript | ast.Name | ast.Constant
+"""What a method, or an operator, can follow."""
+
+
 @dataclass(frozen=True)
 class Shaped:
-    """An expression, as a tree, whose dimensions hold these of a core, with their sizes in this call."""
+    """An expression whose dimensions hold these of a core, with their sizes in this call."""
 
-    tree: ast.expr
+    text: str
     axes: tuple[Axis, ...]
     sizes: tuple[int, ...]
+
+    @property
+    def real(self) -> set[str]:
+        """The dimensions that it has, but for those of size 1."""
+        return {name for axis, size in zip(self.axes, self.sizes, strict=True) if size > 1 for name in axis}
 
 
 def parse(text: str) -> ast.expr:
@@ -33,25 +42,22 @@ def method(text: str, name: str, *arguments: object) -> str:
 
 def grouped(text: str) -> str:
     """Return an expression that a method, or an operator, can follow."""
-    atoms = ast.Call | ast.Attribute | ast.Subscript | ast.Name | ast.Constant
-    return text if isinstance(parse(text), atoms) else f"({text})"
+    return text if isinstance(parse(text), ATOMS) else f"({text})"
 
 
 def joined(texts: Sequence[str], sign: str) -> str:
     """Return expressions with an operator between them that binds less than a sign before one."""
-    atoms = ast.Call | ast.Attribute | ast.Subscript | ast.Name | ast.Constant | ast.UnaryOp
-    every = (each if len(texts) == 1 or isinstance(parse(each), atoms) else f"({each})" for each in texts)
+    every = (each if len(texts) == 1 or isinstance(parse(each), ATOMS | ast.UnaryOp) else f"({each})" for each in texts)
     return f" {sign} ".join(every)
 
 
-def formed(shaped: Shaped, text: str, wanted: Sequence[str], counts: Mapping[str, str], *, short: int = 0) -> str:
+def formed(shaped: Shaped, wanted: Sequence[str], counts: Mapping[str, str], *, short: int = 0) -> str:
     """Return an expression whose dimensions are the wanted ones, in their order.
 
     A wanted dimension that the expression doesn't have is one of size 1; before the first one it is left out if no more
     than `short` are left, but two at least. `counts` has the text of dimensions' sizes.
     """
-    shaped, text = _squeezed(*_joined(shaped, text, counts))
-    text, axes = _turned(shaped, text, wanted)
+    text, axes = _turned(_squeezed(_joined(shaped, counts)), wanted)
     flat = [place for place, axis in enumerate(axes) if len(axis) > 1]
     for place in reversed(flat):
         names = axes[place]
@@ -61,9 +67,9 @@ def formed(shaped: Shaped, text: str, wanted: Sequence[str], counts: Mapping[str
     return _filled(text, [axis[0] for axis in axes], wanted, short)
 
 
-def _joined(shaped: Shaped, text: str, counts: Mapping[str, str]) -> tuple[Shaped, str]:
+def _joined(shaped: Shaped, counts: Mapping[str, str]) -> Shaped:
     """Flatten neighbours that hold parts of one dimension; a part of size 1 is repeated, if the other isn't."""
-    axes, sizes, place, first = [*shaped.axes], [*shaped.sizes], 0, text
+    text, axes, sizes, place = shaped.text, [*shaped.axes], [*shaped.sizes], 0
     while place + 1 < len(axes):
         one, (size, other) = axes[place], sizes[place : place + 2]
         if not one or axes[place + 1] != one or len(one) > 1:
@@ -77,20 +83,22 @@ def _joined(shaped: Shaped, text: str, counts: Mapping[str, str]) -> tuple[Shape
         text = method(text, "flatten", place, place + 1)
         sizes[place : place + 2] = [2 if max(size, other) > 1 else 1]
         axes[place : place + 2] = [one]
-    return Shaped(shaped.tree if text == first else parse(text), tuple(axes), tuple(sizes)), text
+    return Shaped(text, tuple(axes), tuple(sizes))
 
 
-def _squeezed(shaped: Shaped, text: str) -> tuple[Shaped, str]:
+def _squeezed(shaped: Shaped) -> Shaped:
     """Leave out dimensions of size 1 that hold none of a core; of several in one of size 1 the first counts."""
-    axes = [axis if size != 1 else axis[:1] for axis, size in zip(shaped.axes, shaped.sizes, strict=True)]
-    odd = [place for place, axis in enumerate(axes) if not axis]
-    for place in reversed(odd):
+    text, axes = (
+        shaped.text,
+        [axis if size != 1 else axis[:1] for axis, size in zip(shaped.axes, shaped.sizes, strict=True)],
+    )
+    for place in reversed([place for place, axis in enumerate(axes) if not axis]):
         text = method(text, "squeeze", place)
         del axes[place]
-    return Shaped(parse(text) if odd else shaped.tree, tuple(axes), ()), text
+    return Shaped(text, tuple(axes), ())
 
 
-def _turned(shaped: Shaped, text: str, wanted: Sequence[str]) -> tuple[str, list[Axis]]:
+def _turned(shaped: Shaped, wanted: Sequence[str]) -> tuple[str, list[Axis]]:
     """Put dimensions into their order; undo a turn that the expression ends with."""
     names = [name for axis in shaped.axes for name in axis]
     if not {*names} <= {*wanted}:
@@ -99,10 +107,11 @@ def _turned(shaped: Shaped, text: str, wanted: Sequence[str]) -> tuple[str, list
         raise Formless("two of its dimensions are parts of one")
     order = sorted(range(len(shaped.axes)), key=lambda each: wanted.index(shaped.axes[each][0]))
     final = [shaped.axes[each] for each in order]
-    inner, turn = peeled(shaped.tree, len(order))
+    tree = parse(shaped.text)
+    inner, turn = peeled(tree, len(order))
     whole = [turn[each] for each in order]
-    is_simpler = inner is not shaped.tree and _is_swap(whole) and order != [*range(len(order))]
-    return (turned(ast.unparse(inner), whole) if is_simpler else turned(text, order)), final
+    is_simpler = inner is not tree and _is_swap(whole) and order != [*range(len(order))]
+    return (turned(ast.unparse(inner), whole) if is_simpler else turned(shaped.text, order)), final
 
 
 def _is_swap(order: Sequence[int]) -> bool:

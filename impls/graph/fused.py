@@ -1,4 +1,7 @@
-"""Operators that compute a core alone, and what they are asked for."""
+"""Operators that compute a core alone, as calls of attention.
+
+The programs of flex_attention for scores and masks are read if they are a factor and a mask.
+"""
 
 import operator
 import re
@@ -7,13 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx import Graph, Node
+from torch import Tensor
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
 
 from impls.graph.calls import Call, with_kind
-from impls.graph.dimensions import ATEN, Odd, called, reshaped
-from impls.graph.flex import PLACES, factor_and_mask
+from impls.graph.constants import constant, held
+from impls.graph.dimensions import ATEN, Odd, called, cast, expanded, reshaped
 from impls.graph.memory import Memory
+from impls.graph.scores import ADD, Term
 from impls.graph.tracing import dtype, is_tensor, name, shape
+from impls.modules.masks import LOWEST
 
 SDPA, FLEX = "scaled_dot_product_attention", "flex_attention"
 
@@ -21,19 +28,24 @@ FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*")
 """The names of the operators that torch's function calls."""
 
 
+PLACES = ("query", "key", "value", "score_mod", "block_mask", "scale", "options", "of_scores", "of_masks")
+"""The arguments of the operator flex_attention, by their places."""
+
+TRIED = (0.0, 1.0, -3.0)
+"""The scores that tell a factor and a mask from other programs."""
+
+NEAR = 1e-5
+"""What rounding may change a score by."""
+
+
 @dataclass(frozen=True, eq=False)
 class Fused:
     """A core that one operator computes; `output` is the node of its output, which may be one of several results."""
 
-    node: Node
+    begin: Node
     output: Node
     asked: Mapping[str, Any]
     obstacle: str = ""
-
-    @property
-    def is_torchs_function(self) -> bool:
-        """Whether it is `F.scaled_dot_product_attention`, which chooses a kernel when it runs."""
-        return name(self.node) == SDPA
 
     @property
     def tensors(self) -> tuple[Node, ...]:
@@ -41,25 +53,54 @@ class Fused:
         return tuple(self.asked[key] for key in ("query", "key", "value"))
 
     @property
-    def mask(self) -> Node | None:
-        """The mask tensor, if there is one."""
-        node: Node | None = self.asked.get("attn_mask", self.asked.get("attn_bias"))
-        return node
+    def chain(self) -> list[Node]:
+        """The nodes of the graph that hold weights: none."""
+        return []
+
+    @property
+    def steps(self) -> list[Node]:
+        """The operator."""
+        return [self.begin]
 
     @property
     def operands(self) -> list[Node]:
         """The nodes that it takes."""
-        return self.node.all_input_nodes
+        return self.begin.all_input_nodes
 
-    @property
-    def is_causal(self) -> bool:
-        """Whether later keys are hidden."""
-        return bool(self.asked.get("is_causal"))
+    def as_call(self, graph: Graph, memory: Memory) -> Call:
+        """Return it as a call of attention, whose tensors are made where nodes are inserted; raises `Odd`."""
+        if name(self.begin) == FLEX:
+            return self._flex(graph, memory)
+        query, key, value = (_headed(graph, each) for each in self.tensors)
+        sizes, scale, asked = shape(self.tensors[0]), self.asked.get("scale"), self.asked
+        mask: Node | None = asked.get("attn_mask", asked.get("attn_bias"))
+        terms = () if mask is None else ((Term(ADD, self.begin, 0, tensor=mask, shows=True), mask),)
+        if mask is not None and len(shape(mask)) > len("NM") and len(sizes) != len("BHND"):
+            whole = [*sizes[:-1], shape(self.tensors[1])[-2]] if len(sizes) > len("BHND") else shape(mask)
+            mask = _headed(graph, expanded(graph, mask, whole))
+        return Call(
+            query,
+            key,
+            value,
+            sizes[-1] ** -0.5 if scale is None else float(scale),
+            mask,
+            bool(asked.get("is_causal")),
+            bool(asked.get("enable_gqa")),
+            float(asked.get("dropout_p") or 0),
+            terms,
+        )
 
-    @property
-    def dropout(self) -> float:
-        """The share of weights that are dropped."""
-        return float(self.asked.get("dropout_p") or 0)
+    def _flex(self, graph: Graph, memory: Memory) -> Call:
+        query, key, value = self.tensors
+        factor, mask = _factor_and_mask(self.begin, graph, memory)
+        mask = None if mask is None else cast(graph, mask, dtype(value))
+        has_groups = shape(query)[1] != shape(key)[1]
+        call = Call(query, key, value, factor * float(self.asked["scale"]), mask, has_groups=has_groups)
+        return with_kind(call, memory)
+
+    def returned(self, graph: Graph, output: Node) -> Node:
+        """Return the output of attention as the operator returns it."""
+        return reshaped(graph, output, shape(self.output))
 
 
 def fused(node: Node) -> Fused | None:
@@ -81,37 +122,6 @@ def _first_result(node: Node) -> tuple[Node | None, bool]:
     return taken.get(0), any(place != 0 and user.users for place, user in taken.items())
 
 
-def as_call(core: Fused, graph: Graph, memory: Memory) -> Call:
-    """Return a fused core as a call of attention; raises `Odd`."""
-    if core.obstacle:
-        raise Odd(core.obstacle, core.node)
-    if name(core.node) == FLEX:
-        query, key, value = core.tensors
-        factor, mask = factor_and_mask(core.node, graph, memory)
-        if mask is not None and dtype(mask) != dtype(value):
-            mask = called(graph, ATEN.to.dtype, mask, dtype(value))
-        has_groups = shape(query)[1] != shape(key)[1]
-        call = Call(query, key, value, factor * float(core.asked["scale"]), mask, has_groups=has_groups)
-        return with_kind(call, memory)
-    scale = core.asked.get("scale")
-    query, key, value = (_headed(graph, each) for each in core.tensors)
-    sizes, mask = shape(core.tensors[0]), core.mask
-    if mask is not None and len(shape(mask)) > len("NM") and len(sizes) != len("BHND"):
-        if len(sizes) > len("BHND"):
-            mask = called(graph, ATEN.expand.default, mask, [*sizes[:-1], shape(key)[-2]])
-        mask = _headed(graph, mask)
-    return Call(
-        query,
-        key,
-        value,
-        shape(query)[-1] ** -0.5 if scale is None else float(scale),
-        mask,
-        core.is_causal,
-        bool(core.asked.get("enable_gqa")),
-        core.dropout,
-    )
-
-
 def _headed(graph: Graph, node: Node) -> Node:
     """Return a tensor `[…, B, H, N, D]`, or one of fewer dimensions, as `[B, H, N, D]`."""
     sizes = shape(node)
@@ -119,3 +129,77 @@ def _headed(graph: Graph, node: Node) -> Node:
         return reshaped(graph, node, [*sizes[:-2], *[1] * (len("BHND") - len(sizes)), *sizes[-2:]])
     *_, heads, rows, width = sizes
     return reshaped(graph, node, [node.meta["val"].numel() // max(heads * rows * width, 1), heads, rows, width])
+
+
+def _factor_and_mask(node: Node, graph: Graph, memory: Memory) -> tuple[float, Node | None]:
+    """Return the factor of scores, and a floating-point mask that is added to them; raises `Odd` for other programs."""
+    asked: dict[str, Any] = dict(zip(PLACES, node.args, strict=False))
+    places = _places(graph, asked["query"], asked["key"])
+    results = []
+    for score in TRIED:
+        scores = called(graph, ATEN.full.default, [1, 1, 1, 1], score, device=_device(asked["query"]))
+        results.append(_inlined(graph, asked["score_mod"], [scores, *places, *asked["of_scores"]]))
+    factor, is_added = _factor([_known(each, memory) for each in results])
+    shown = _inlined(graph, asked["block_mask"][-1], [*places, *asked["of_masks"]])
+    hides = not bool(_known(shown, memory).all())
+    if not hides:
+        return factor, results[0] if is_added else None
+    mask = expanded(graph, results[0], torch.broadcast_shapes(shape(results[0]), shape(shown)))
+    hidden = called(graph, ATEN.logical_not.default, shown)
+    return factor, called(graph, ATEN.masked_fill.Scalar, mask, hidden, float("-inf"))
+
+
+def _device(node: Node) -> torch.device:
+    device: torch.device = node.meta["val"].device
+    return device
+
+
+def _places(graph: Graph, query: Node, key: Node) -> list[Node]:
+    """Return the numbers of items, heads, queries and keys, each along its own dimension."""
+    items, heads, queries, _ = shape(query)
+    every = []
+    for place, size in enumerate((items, heads, queries, shape(key)[-2])):
+        numbers = called(graph, ATEN.arange.default, size, device=_device(query))
+        every.append(called(graph, ATEN.reshape.default, numbers, [size if at == place else 1 for at in range(4)]))
+    return every
+
+
+def _inlined(graph: Graph, program: Node, args: Sequence[Any]) -> Node:
+    """Return the result of a program, whose operators are called in the graph."""
+    module = held(program)
+    assert isinstance(module, GraphModule)
+    given, values = iter(args), dict[Node, Any]()
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            values[node] = next(given)
+        elif node.op == "output":
+            result = map_arg(node.args[0], values.__getitem__)
+            return result[0] if isinstance(result, list | tuple) else result  # type: ignore[no-any-return]
+        elif node.op == "call_function":
+            own, options = map_arg((node.args, node.kwargs), values.__getitem__)
+            values[node] = called(graph, node.target, *own, **options)
+        else:
+            break
+    raise Odd("flex_attention: a program that can't be read", program)
+
+
+def _known(node: Node, memory: Memory) -> Tensor:
+    value = constant(node, memory, with_parameters=True)
+    if value is None:
+        raise Odd("flex_attention: a program that depends on the module's input")
+    return value
+
+
+def _factor(scores: Sequence[Tensor]) -> tuple[float, bool]:
+    """Return by what a program multiplies scores, and whether it adds or hides anything; raises `Odd` for others."""
+    zero, one, other = torch.broadcast_tensors(*(each.double() for each in scores))
+    shown = zero > LOWEST
+    if not bool(shown.any()):
+        raise Odd("flex_attention: a program that hides all keys")
+    factor = (one - zero)[shown]
+    is_line = torch.allclose((other - zero)[shown], TRIED[-1] * factor, rtol=NEAR, atol=NEAR)
+    if not is_line or not torch.allclose(factor, factor[:1], rtol=NEAR, atol=NEAR):
+        raise Odd("flex_attention: a program that does more to scores than a factor and a mask")
+    if not bool((one[~shown] <= LOWEST).all()):
+        raise Odd("flex_attention: a program that hides keys by their scores")
+    return float(factor[0]), bool((zero != 0).any())

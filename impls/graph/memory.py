@@ -1,7 +1,7 @@
 """What a graph does to memory: which nodes share it, what changes it, and in what order."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import torch
 from torch.fx import Graph, Node
@@ -27,6 +27,13 @@ MAY_SHARE = VIEWS | COPIES | {"dropout", "feature_dropout"}
 
 DETACH = torch.ops.aten.detach_.default
 """By its schema it changes its tensor, but no number of it; `torch.tensor` calls it."""
+
+
+def origin(node: Node, through: Collection[str] = COPIES) -> Node:
+    """Return the node from which operators of these names make a node."""
+    while node.op == "call_function" and name(node) in through:
+        node = node.all_input_nodes[0]
+    return node
 
 
 def is_mutable(node: Node) -> bool:

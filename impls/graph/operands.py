@@ -2,15 +2,14 @@
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 from torch import nn
 from torch.fx import Node
 
-from impls.graph.dimensions import Dims
+from impls.graph.dimensions import Dim, Dims
 from impls.graph.expressing import Attention
-from impls.graph.forms import Formless, Shaped, formed, grouped, method, parse, turned
+from impls.graph.forms import Axis, Formless, Shaped, formed, grouped, method, parse, turned
+from impls.graph.products import Labels, Product
 from impls.graph.syntax import Expression, argument, bound, is_tensor, moved, origin, sizes_of_view
 from impls.graph.tracing import dtype, name, shape, where
 
@@ -18,41 +17,6 @@ ITEMS_AND_HEADS = 2
 """The number of leading dimensions that SDPA's kernels ask for."""
 
 VIEWS = ("view", "reshape", "unflatten")
-
-
-class Slot(NamedTuple):
-    """A dimension of the scores: its size, and its stride in the result of the first product."""
-
-    name: str
-    size: int
-    stride: int
-
-
-@dataclass(frozen=True)
-class Operand:
-    """Queries, keys or values: an expression, the node whose value it has, and the names of its rows and its width."""
-
-    shaped: Shaped
-    text: str
-    node: Node
-    row: str
-    width: str
-
-    @property
-    def real(self) -> set[str]:
-        """The dimensions that it has, but for those of size 1."""
-        every = zip(self.shaped.axes, self.shaped.sizes, strict=True)
-        return {name for axis, size in every if size > 1 for name in axis}
-
-    @property
-    def place(self) -> int:
-        """The place of its width among its dimensions."""
-        return self.shaped.axes.index((self.width,))
-
-    @property
-    def is_far(self) -> bool:
-        """Whether its width isn't innermost in memory."""
-        return bool(self.shaped.sizes[self.place] > 1 and self.node.meta["val"].stride()[self.place] != 1)
 
 
 class Operands:
@@ -68,75 +32,85 @@ class Operands:
         self.named: dict[Node, str] = {}
         self.own = [label for label in core.first.out if label not in (core.query_label, core.key_label)]
         self.lead = self._lead()
-        rows, columns = core.rows, core.columns
-        self.slots = [*self.lead, Slot("N", rows.size, rows.stride), Slot("M", columns.size, columns.stride)]
-        self.form = [*(slot.name for slot in self.lead), *("_0", "_1")[len(self.lead) :]]
+        self.slots = {**self.lead, "N": core.rows, "M": core.columns}
+        """The dimensions of the scores by their names."""
+        self.form = [*self.lead, *("_0", "_1")[len(self.lead) :]]
         """The leading dimensions of what SDPA gets; those of size 1 that the core doesn't have begin with _."""
-        self.weights = dict(zip(core.weights, self.placed([*core.weights.values()]), strict=True))
-        self.counts = {slot.name: str(slot.size) for slot in self.slots}
+        self.of_first = {label: self._axis(label) for label in core.first.sizes}
+        weights = dict(zip(core.weights, self.placed(tuple(core.weights.values())), strict=True))
+        self.of_last = {**weights, core.summed_label: ("M",), core.value_label: ("V",)}
+        """The named dimensions of the labels of both products."""
+        self.counts = {name: str(dim.size) for name, dim in self.slots.items()}
         self.dtype = dtype(core.value)
         self.dtype_text = str(self.dtype)
         self.width = core.width
 
-    def _lead(self) -> list[Slot]:
+    def _lead(self) -> dict[str, Dim]:
         core = self.core
         dims = core.label_dims(tuple(self.own))
         if len(dims) < ITEMS_AND_HEADS <= len(core.lead) and _are_apart(core, dims):
             dims = core.lead
-        return [Slot(f"L{place}", each.size, each.stride) for place, each in enumerate(dims)]
+        return {f"L{place}": each for place, each in enumerate(dims)}
 
-    def placed(self, dims: Sequence[Any]) -> list[tuple[str, ...]]:
-        """Return which slots each dimension of scores holds, or is a part of."""
-        axes = [
-            tuple(each.name for each in self.slots if each.size > 1 and dim.size > 1 and _overlap(dim, each))
+    def placed(self, dims: Dims) -> list[Axis]:
+        """Return which named dimensions each dimension of scores holds, or is a part of."""
+        axes: list[Axis] = [
+            tuple(name for name, each in self.slots.items() if min(each.size, dim.size) > 1 and dim.overlaps(each))
             for dim in dims
         ]
-        rest = [each.name for each in self.slots if each.size == 1]
+        rest = [name for name, each in self.slots.items() if each.size == 1]
         for place in reversed(range(len(dims))):
             if not axes[place] and rest:
                 axes[place] = (rest.pop(),)
         return axes
 
-    def moved(self, expression: Expression | None) -> Expression | None:
-        """Return an expression that has the same value at the last product; None without one."""
+    def moved(self, expression: Expression | None) -> str | None:
+        """Return the text of an expression that has the same value at the last product; None without one."""
         return moved(expression, self.last, self.paths) if expression else None
 
-    def said(self, expression: Expression | None, node: Node, word: str) -> tuple[str, Any]:
-        """Return an expression, text and tree, that has a node's value at the last product.
+    def said(self, expression: Expression | None, node: Node, word: str) -> str:
+        """Return an expression that has a node's value at the last product.
 
         Without one it is a name that the source doesn't use there, and a note says what it is.
         """
         here = self.moved(expression)
         if here is not None:
-            return here.text, here.tree
+            return here
         if node not in self.named:
             own = {*bound(self.last), *self.named.values()}
             free = next(each for each in (word, *(f"{word}_{number}" for number in range(2, 99))) if each not in own)
             self.named[node] = free
             what = f"`{expression.text}` at {where(expression.node)}" if expression else f"what {where(node)} makes"
             self.notes.append(f"{free}: {what}, {list(shape(node))} in this call")
-        return self.named[node], parse(self.named[node])
+        return self.named[node]
 
     def qkv(self) -> tuple[list[str], bool]:
         """Return queries, keys and values as [B, H, N, D], and whether keys and values have fewer heads."""
-        found = [self._of_scores("q"), self._of_scores("k"), self._values()]
-        self._count([*found[::-1]])
-        self.dtype_text = next(
-            (f"{text}.dtype" for each in reversed(found) if (text := self._tensor_in(each))), self.dtype_text
-        )
+        core = self.core
+        if len(core.first.summed) > 1:
+            raise Formless("the first product sums over several dimensions")
+        nodes, ends = (core.query, core.key, core.value), (("N", "D"), ("M", "D"), ("M", "V"))
+        of = (core.first, core.of_query), (core.first, core.of_key), (core.last, core.of_value)
+        found = [self._operand(*each) for each in zip("qkv", nodes, *zip(*of, strict=True), strict=True)]
+        self._count(found[::-1])
+        self.dtype_text = next(filter(None, map(self._dtype_of, reversed(found))), self.dtype_text)
         heads = self.form[-1]
-        is_shared = heads in found[0].real and heads not in found[1].real | found[2].real
-        widths = {each.shaped.sizes[each.place] for each in found}
+        is_shared = heads in found[0].real - found[1].real - found[2].real
+        wanted = {name for name, dim in self.lead.items() if dim.size > 1}
         lines = []
-        for each in found:
-            text = formed(each.shaped, each.text, [*self.form, each.row, each.width], self.counts)
-            if each.is_far and len(widths) == 1:  # fused kernels ask for a width that is innermost in memory
+        for shaped, node, (row, width) in zip(found, nodes, ends, strict=True):
+            text, place = formed(shaped, [*self.form, row, width], self.counts), shaped.axes.index((width,))
+            is_far = shaped.sizes[place] > 1 and node.meta["val"].stride()[place] != 1
+            if is_far and core.values.size == self.width:  # fused kernels ask for a width that is innermost in memory
                 text = method(text, "contiguous")
-            if dtype(each.node) != self.dtype:
+            if dtype(node) != self.dtype:
                 text = method(text, "to", self.dtype_text)
-            rest = [slot.name for slot in self.lead if slot.size > 1 and slot.name not in each.real]
-            lacks = [name for name in rest if name != heads or not is_shared]
-            lines.append(self.flattened(self._expanded(text, lacks)))
+            lacks = wanted - shaped.real - ({heads} if is_shared else set())
+            if lacks:
+                sizes = (self.counts[each] if each in lacks else "-1" for each in self.form)
+                text = method(text, "expand", *sizes, "-1", "-1")
+            more = len(self.form) - ITEMS_AND_HEADS
+            lines.append(method(text, "flatten", 0, more) if more > 0 else text)
         return lines, is_shared
 
     def of_widths(self) -> list[str]:
@@ -150,76 +124,55 @@ class Operands:
             f"and [..., :{values}] of the output compute the same"
         ]
 
-    def _tensor_in(self, operand: Operand) -> str:
-        """Return the name of a tensor from which an operand's expression makes it; empty without one."""
-        tree = origin(operand.shaped.tree)
+    def _dtype_of(self, operand: Shaped) -> str:
+        """Return the text of the type of a tensor from which an operand's expression makes it; empty without one."""
+        tree = origin(parse(operand.text))
         is_known = isinstance(tree, ast.Name) and (is_tensor(tree.id, self.last) or tree.id in self.named.values())
-        return ast.unparse(tree) if is_known or isinstance(tree, ast.Attribute) else ""
+        return f"{ast.unparse(tree)}.dtype" if is_known or isinstance(tree, ast.Attribute) else ""
 
-    def _expanded(self, text: str, lacks: Sequence[str]) -> str:
-        if not lacks:
-            return text
-        sizes = [self.counts[each] if each in lacks else "-1" for each in self.form]
-        return method(text, "expand", *sizes, "-1", "-1")
+    def _operand(self, word: str, node: Node, of: Product, labels: Labels) -> Shaped:
+        """Return an operand of a product."""
+        number = (labels == of.of_right) + (name(of.node) == "baddbmm")
+        text = self.said(argument(of.node, number), node, word)
+        axes = self.of_first if of is self.core.first else self.of_last
+        return Shaped(text, tuple(axes[each] for each in labels), shape(node))
 
-    def flattened(self, text: str) -> str:
-        """Return an operand of more leading dimensions than items and heads with those two."""
-        more = len(self.form) - ITEMS_AND_HEADS
-        return method(text, "flatten", 0, more) if more > 0 else text
-
-    def _of_scores(self, what: str) -> Operand:
+    def _axis(self, label: str) -> Axis:
+        """Return the named dimensions of a label of the first product."""
         core = self.core
-        node, labels, row = (core.query, core.of_query, "N") if what == "q" else (core.key, core.of_key, "M")
-        if len(core.first.summed) > 1:
-            raise Formless("the first product sums over several dimensions")
-        number = (labels == core.first.of_right) + (name(self.first) == "baddbmm")
-        text, tree = self.said(argument(self.first, number), node, what)
-        axes = tuple(self._axis(each) for each in labels)
-        return Operand(Shaped(tree, axes, shape(node)), text, node, row, "D")
-
-    def _axis(self, label: str) -> tuple[str, ...]:
-        core = self.core
-        own = {core.query_label: "N", core.key_label: "M", core.first.summed[0]: "D"}
+        own = {core.query_label: "N", core.key_label: "M", **dict.fromkeys(core.first.summed, "D")}
         if label in own:
             return (own[label],)
         if len(self.own) == len(self.lead):
-            return (self.lead[self.own.index(label)].name,)
+            return ([*self.lead][self.own.index(label)],)
         (dim,) = core.label_dims((label,))
-        return tuple(each.name for each in self.lead if _overlap(dim, each))
+        return tuple(name for name, each in self.lead.items() if dim.overlaps(each))
 
-    def _values(self) -> Operand:
-        core = self.core
-        number = int(core.last.left is core.way.weights) + (name(self.last) == "baddbmm")
-        text, tree = self.said(argument(self.last, number), core.value, "v")
-        own = {core.summed_label: ("M",), core.value_label: ("V",)}
-        axes = tuple(own.get(each) or self.weights[each] for each in core.of_value)
-        return Operand(Shaped(tree, axes, shape(core.value)), text, core.value, "M", "V")
-
-    def _count(self, found: Sequence[Operand]) -> None:
+    def _count(self, found: Sequence[Shaped]) -> None:
         """Find the text of the size of each dimension that an operand has by itself; else it is that of this call."""
-        for each in sorted(found, key=lambda each: isinstance(each.shaped.tree, ast.Name)):
-            for place, axis in enumerate(each.shaped.axes):
-                if len(axis) == 1 and each.shaped.sizes[place] > 1:
+        for each in sorted(found, key=lambda each: isinstance(parse(each.text), ast.Name)):
+            for place, axis in enumerate(each.axes):
+                if len(axis) == 1 and each.sizes[place] > 1:
                     self.counts[axis[0]] = f"{grouped(each.text)}.shape[{place}]"
-        if any(len(axis) > 1 for each in found for axis in each.shaped.axes):
+        if any(len(axis) > 1 for each in found for axis in each.axes):
             self._count_heads()
 
     def _count_heads(self) -> None:
         """Look for the number of heads in a view of the scores, if operands have items and heads in one dimension."""
-        heads = self.lead[-1]
+        *_, (name_of_heads, heads) = self.lead.items()
         for node in between(self.first, self.last):
             if name(node) in VIEWS and len(shape(node)) > len("HNM") and shape(node)[-3] == heads.size:
                 sizes = sizes_of_view(node)
                 text = self.moved(sizes[-3]) if len(sizes) == len(shape(node)) else None
                 if text is not None:
-                    self.counts[heads.name] = text.text
+                    self.counts[name_of_heads] = text
                     return
         self.notes.append(f"{heads.size} is the number of heads in this call")
 
     def output(self, text: str) -> str:
         """Return the output of SDPA with the dimensions that the last product's has."""
-        core, form = self.core, self.form
-        axes = [("V",) if each == core.value_label else self.weights[each] for each in core.last.out]
+        form = self.form
+        axes = [self.of_last[each] for each in self.core.last.out]
         if len(form) > ITEMS_AND_HEADS:
             more = form[: len(form) - 1]
             text = method(text, "unflatten", 0, f"({', '.join(self.counts[each] for each in more)})")
@@ -244,11 +197,6 @@ def _are_apart(core: Attention, dims: Dims) -> bool:
     return core.scores.sink is not None or any(
         size > 1 and dim not in dims and any(dim.is_inside(each) for each in dims) for dim, size in terms
     )
-
-
-def _overlap(one: Any, other: Any) -> bool:
-    ends = one.stride * one.size, other.stride * other.size
-    return bool(max(one.stride, other.stride) < min(ends))
 
 
 def between(first: Node, last: Node) -> list[Node]:

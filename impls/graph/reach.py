@@ -7,10 +7,13 @@ from torch import nn
 from torch.fx import Node
 
 from impls.graph.constants import held
-from impls.graph.memory import COPIES, VIEWS, Memory, is_mutable
+from impls.graph.memory import COPIES, VIEWS, Memory, is_mutable, origin
 from impls.graph.products import product
 from impls.graph.scores import SOFTMAX
 from impls.graph.tracing import is_tensor, name, reached, shape, where
+
+REPEATS = VIEWS | COPIES | {"repeat", "repeat_interleave"}
+"""Operators that return the numbers of a tensor, some maybe several times."""
 
 NEAR = 60
 """The nodes after an operator among which a softmax is looked for."""
@@ -61,7 +64,7 @@ def sums(softmax: Node) -> str:
     """Say that a softmax is over sums for pairs of queries and keys, with or without a layer; empty if it isn't."""
     near = _behind(softmax)
     scores = [node for node in near if (_is_layer(node) or product(node)) and _count(node) == _count(softmax)]
-    if not all(any(_base(each).op == "get_attr" for each in node.all_input_nodes) for node in scores):
+    if not all(any(origin(each, REPEATS).op == "get_attr" for each in node.all_input_nodes) for node in scores):
         return ""  # a product of queries and keys
     pairs = [each for each in near if _count(each) == _count(softmax)]
     pairs += [each for node in scores for each in _behind(node)]
@@ -73,7 +76,7 @@ def _is_of_pairs(node: Node) -> bool:
     """Return whether an operator puts tensors together that are repeated for it, such as those of queries and keys."""
     parts = [each for each in node.all_input_nodes if is_tensor(each)]
     is_cat = name(node) == "cat"
-    is_repeated = all(_count(_base(each)) < _count(each if is_cat else node) for each in parts)
+    is_repeated = all(_count(origin(each, REPEATS)) < _count(each if is_cat else node) for each in parts)
     return (is_cat or name(node) in ("add", "sub")) and len(parts) > 1 and is_repeated
 
 
@@ -89,13 +92,6 @@ def _behind(node: Node) -> list[Node]:
 
 def _is_layer(node: Node) -> bool:
     return name(node) in ("linear", "addmm") or "conv" in name(node)
-
-
-def _base(node: Node) -> Node:
-    """Return the tensor that views and repeats make a node from."""
-    while node.op == "call_function" and name(node) in VIEWS | COPIES | {"repeat", "repeat_interleave"}:
-        node = node.all_input_nodes[0]
-    return node
 
 
 def _count(node: Node) -> int:

@@ -9,11 +9,9 @@ from torch.fx import Graph, GraphModule, Node
 
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unsupported, declared_options
-from impls.graph.calls import Call, expressed, returned
+from impls.graph.calls import Call
 from impls.graph.cores import Core, Found, Softmax, found, inserted
-from impls.graph.dimensions import ATEN, Odd, called, reshaped
-from impls.graph.expressing import Attention
-from impls.graph.fused import as_call
+from impls.graph.dimensions import ATEN, Odd, called
 from impls.graph.memory import Memory, is_mutable
 from impls.graph.tracing import Traced, dtype, is_foreign, is_switch, name, reached, shape, where
 
@@ -42,9 +40,7 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     The attend is asked for what CORE_KEYWORDS say; a core that needs one which it doesn't declare is left. What the
     graph computes for outputs that don't count stays, as it does in the module.
     """
-    own = Traced(
-        GraphModule(graph.module, copy.deepcopy(graph.module.graph)), graph.inner, graph.xs, graph.layer_inputs
-    )
+    own = replace(graph, module=GraphModule(graph.module, copy.deepcopy(graph.module.graph)))
     nodes, every = own.module.graph, found(own)
     unused = [node for node in nodes.nodes if node.op == "call_function" and not node.users]
     memory, replaced, left = Memory(nodes), list[Core](), list[tuple[Core, str]]()
@@ -57,7 +53,7 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     if not replaced:
         raise Unsupported(_why_none(every, left, nodes))
     inside = {*reached([core.first for core in replaced], lambda node: node.users)}
-    remove_dead(nodes, {*unused} - inside)
+    _remove_dead(nodes, {*unused} - inside)
     nodes.lint()
     own.module.recompile()
     still = {*nodes.nodes}
@@ -93,11 +89,8 @@ def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:
     if core.obstacle:
         raise Odd(core.obstacle)
     of = core.found
-    with inserted(graph, core.node if isinstance(of, Attention) else of.node):
-        if isinstance(of, Attention):
-            output = returned(of, graph, _attended(graph, attend, expressed(of, graph, memory)))
-        else:
-            output = reshaped(graph, _attended(graph, attend, as_call(of, graph, memory)), shape(core.node))
+    with inserted(graph, of.output):
+        output = of.returned(graph, _attended(graph, attend, of.as_call(graph, memory)))
         if any(map(is_mutable, memory.sharing(core.node))):  # the attend may keep its output for gradients
             output = called(graph, ATEN.clone.default, output)
     core.node.replace_all_uses_with(output)
@@ -120,7 +113,7 @@ def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
     return node
 
 
-def remove_dead(graph: Graph, kept: Collection[Node] = ()) -> None:
+def _remove_dead(graph: Graph, kept: Collection[Node]) -> None:
     """Remove the nodes that nothing needs, but some; a change in place if nothing reads that memory later."""
     memory = Memory(graph)
     for node in reversed([*graph.nodes]):

@@ -19,9 +19,6 @@ from impls.graph.products import Product
 from impls.graph.tracing import name, shape
 
 SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax", "special_softmax"})
-LOWEST = -1000.0
-"""A score of at most this has no weight beside usual ones: its key is hidden."""
-
 ADD, HIDE, TIMES, FACTOR, ROW = "add", "hide", "times", "factor", "row"
 
 

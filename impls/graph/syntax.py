@@ -10,9 +10,9 @@ from typing import Any
 
 from torch.fx import Node
 
-from impls.graph.tracing import FRAMES, LOCALS, name
+from impls.graph.tracing import LOCALS, frames, name
 
-Place = tuple[int, int, int, int]
+Place = tuple[int, int | None, int | None, int | None]
 """Line, end line, column and end column of an expression."""
 
 MODULES = ("torch", "F", "nn", "functional", "einops", "einx", "np", "math", "ops")
@@ -62,24 +62,19 @@ def parsed(file: str) -> tuple[str, ast.Module | None]:
 def _by_place(file: str) -> dict[Place, ast.expr | ast.AugAssign]:
     tree = parsed(file)[1]
     every = ast.walk(tree) if tree else iter(())
-    kinds = (ast.Call, ast.BinOp, ast.AugAssign)
-    return {
-        (n.lineno, n.end_lineno or 0, n.col_offset, n.end_col_offset or 0): n for n in every if isinstance(n, kinds)
-    }
+    calls = (each for each in every if isinstance(each, ast.Call | ast.BinOp | ast.AugAssign))
+    return {(each.lineno, each.end_lineno, each.col_offset, each.end_col_offset): each for each in calls}
 
 
 def call_of(node: Node) -> ast.expr | ast.AugAssign | None:
     """Return the call, or operation, of the source that made a node; None without one."""
-    frames = node.meta.get(FRAMES) or []
-    if not frames or frames[0][2] is None:
-        return None
-    file, *place = frames[0]
-    return _by_place(file).get((place[0], place[1], place[2], place[3]))
+    every = frames(node)
+    return _by_place(every[0].file).get(every[0][1:]) if every else None
 
 
 def written(node: Node, tree: ast.AST) -> str:
     """Return the text of an expression in the file of a node, in one line."""
-    text = ast.get_source_segment(parsed(node.meta[FRAMES][0][0])[0], tree) if hasattr(tree, "lineno") else None
+    text = ast.get_source_segment(parsed(frames(node)[0].file)[0], tree) if hasattr(tree, "lineno") else None
     return ast.unparse(tree) if text is None or "\n" in text else text
 
 
@@ -188,8 +183,8 @@ def _has_tensor(tree: ast.AST, node: Node) -> bool:
 
 def bound(node: Node) -> dict[str, Any]:
     """Return what names are bound to where an operator was called."""
-    found = node.meta.get(LOCALS)
-    return found[1] if found else {}
+    names: dict[str, Any] = node.meta.get(LOCALS, {})
+    return names
 
 
 def is_tensor(word: str, node: Node) -> bool:
@@ -205,14 +200,14 @@ class _Renamed(ast.NodeTransformer):
         return ast.Name(self.names.get(node.id, node.id), node.ctx)  # a path too, which is written as it is
 
 
-def moved(expression: Expression, to: Node, paths: Mapping[int, str]) -> Expression | None:
-    """Return an expression that has the same value where another operator was called; None if no name has.
+def moved(expression: Expression, to: Node, paths: Mapping[int, str]) -> str | None:
+    """Return the text of an expression that has the same value where another operator was called; None if no name has.
 
     A name counts if it is bound there to the same object, or if another name is, or if it is a module, by `paths`, in
     one that has a name there.
     """
     here, there, names = bound(expression.node), bound(to), dict[str, str]()
-    is_far = expression.node.meta[FRAMES][0][0] != to.meta[FRAMES][0][0]
+    is_far = frames(expression.node)[0].file != frames(to)[0].file
     for word in {each.id for each in ast.walk(expression.tree) if isinstance(each, ast.Name)}:
         if word not in here:
             if word in there or (is_far and word not in MODULES and not hasattr(builtins, word)):
@@ -223,8 +218,8 @@ def moved(expression: Expression, to: Node, paths: Mapping[int, str]) -> Express
                 return None
             names[word] = other
     if not names and not is_far:
-        return Expression(to, expression.tree)
-    return Detached(to, _renamed(expression, names))
+        return expression.text
+    return ast.unparse(_Renamed(names).visit(ast.parse(expression.text, mode="eval").body))
 
 
 def _same(value: Any, names: Mapping[str, Any], paths: Mapping[int, str]) -> str:
@@ -237,18 +232,3 @@ def _same(value: Any, names: Mapping[str, Any], paths: Mapping[int, str]) -> str
             if inner != paths[value] or not paths[its]:
                 return f"{each}.{inner}" if all(part.isidentifier() for part in inner.split(".")) else ""
     return ""
-
-
-def _renamed(expression: Expression, names: dict[str, str]) -> ast.expr:
-    tree = ast.parse(expression.text, mode="eval").body
-    renamed: ast.expr = _Renamed(names).visit(tree)
-    return renamed
-
-
-class Detached(Expression):
-    """An expression that stands in no file."""
-
-    @property
-    def text(self) -> str:
-        """The expression in one line."""
-        return ast.unparse(self.tree)

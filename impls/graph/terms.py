@@ -2,28 +2,18 @@
 
 import ast
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
-from torch.fx import Node
 
 from impls.graph.constants import constant
 from impls.graph.forms import Formless, Shaped, formed, grouped, joined, method, parse
 from impls.graph.memory import Memory
 from impls.graph.operands import Operands
 from impls.graph.scores import ADD, FACTOR, HIDE, TIMES, Sink, Term
-from impls.graph.syntax import Expression, argument, beside, keyword
+from impls.graph.syntax import argument, beside, keyword
 from impls.graph.tracing import dtype, name, shape, where
-
-
-@dataclass
-class Sum:
-    """Tensors that are added in the same dimensions."""
-
-    axes: tuple[tuple[str, ...], ...]
-    sizes: tuple[int, ...]
-    text: str
 
 
 @dataclass
@@ -33,7 +23,7 @@ class Terms:
     operands: Operands
     memory: Memory
     queries: str
-    sums: list[Sum] = field(default_factory=list)
+    sums: list[Shaped] = field(default_factory=list)
     mask: str = ""
     hidden: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
@@ -60,96 +50,89 @@ class Terms:
                 self._multiplied(term)
 
     def _times(self, term: Term) -> None:
-        if term.at is self.operands.first:
-            self._factor(keyword(term.at, "alpha"), term.value, term.at)
-        elif name(term.at) in ("mul", "div"):
-            self._factor(beside(term.at, term.place), term.value, term.at)
+        """Write a number as the source has it, if it has it where the line stands."""
+        kind, is_alpha = name(term.at), term.at is self.operands.first
+        if kind in ("mul", "div") or is_alpha:
+            said = keyword(term.at, "alpha") if is_alpha else beside(term.at, term.place)
+            text = self.operands.moved(said)
+            if text is None:
+                text = f"{term.value!r}"
+                self.operands.notes.append(f"{text} is a factor of this call, at {where(term.at)}")
+            elif kind == "div":
+                text = f"1 / {grouped(text)}"
         else:
-            self._scaled("-1.0")
-
-    def _factor(self, expression: Expression | None, value: float, node: Node) -> None:
-        here = self.operands.moved(expression)
-        if here is None:
-            text = f"{value!r}"
-            self.operands.notes.append(f"{text} is a factor of this call, at {where(node)}")
-        else:
-            text = f"1 / {grouped(here.text)}" if name(node) == "div" else here.text
-        self._scaled(text)
-
-    def _scaled(self, text: str) -> None:
+            text = "-1.0"
         self.factors.append(text)
-        self._flush()
-        self.mask = self.mask and f"{grouped(self.mask)} * {grouped(text)}"
+        self._multiply_mask("*", text)
 
-    def _of(self, term: Term, word: str) -> tuple[Node, str, Shaped]:
-        """Return the tensor of a term, its expression and its dimensions."""
+    def _multiply_mask(self, sign: str, text: str) -> None:
+        self._flush()
+        self.mask = self.mask and f"{grouped(self.mask)} {sign} {grouped(text)}"
+
+    def _of(self, term: Term, word: str) -> Shaped:
+        """Return the tensor of a term as the source has it."""
         assert term.tensor is not None
         place = 2 if name(term.at) == "linear" else term.place
-        text, tree = self.operands.said(argument(term.at, place), term.tensor, word)
+        text = self.operands.said(argument(term.at, place), term.tensor, word)
         axes, sizes = self.operands.placed(term.dims), shape(term.tensor)
-        return term.tensor, text, Shaped(tree, tuple(axes[len(axes) - len(sizes) :]), sizes)
+        return Shaped(text, tuple(axes[len(axes) - len(sizes) :]), sizes)
 
     def _added(self, term: Term) -> None:
-        weight = term.weight
-        node, text, shaped = self._of(term, "bias")
-        if not any("M" in axis and size > 1 for axis, size in zip(shaped.axes, shaped.sizes, strict=True)):
+        weight, shaped = term.weight, self._of(term, "bias")
+        if "M" not in shaped.real:
             return  # it moves all scores of a query alike
-        self.most = max(self.most, math.prod(shaped.sizes))
+        self.most, text = max(self.most, math.prod(shaped.sizes)), shaped.text
         if weight != 1:
             text = f"-{grouped(text)}" if weight == -1 else f"{weight!r} * {grouped(text)}"
-        if dtype(node) not in (self.operands.dtype, torch.bool):
+        if _dtype(term) not in (self.operands.dtype, torch.bool):
             text = method(text, "to", self.operands.dtype_text)
         last = self.sums[-1] if self.sums else None
         if last and last.axes == shaped.axes and len({*last.axes}) < len(last.axes):
-            last.sizes = tuple(map(max, last.sizes, shaped.sizes))
-            last.text = f"{last.text} + {text}"
+            sizes = tuple(map(max, last.sizes, shaped.sizes))
+            self.sums[-1] = Shaped(f"{last.text} + {text}", last.axes, sizes)
         else:
-            self.sums.append(Sum(shaped.axes, shaped.sizes, text))
+            self.sums.append(replace(shaped, text=text))
 
     def _flush(self) -> None:
         """Write the sum so far."""
-        every = [self._form(Shaped(parse(each.text), each.axes, each.sizes), each.text) for each in self.sums]
-        self.mask = " + ".join([self.mask] * bool(self.mask) + every)
+        self.mask = " + ".join([self.mask] * bool(self.mask) + [*map(self._form, self.sums)])
         self.sums = []
 
-    def _form(self, shaped: Shaped, text: str, short: int = 2) -> str:
+    def _form(self, shaped: Shaped, short: int = 2) -> str:
         """Return a term as one that can be broadcast to [B, H, N, M]."""
         operands, form = self.operands, self.operands.form
-        every = zip(shaped.axes, shaped.sizes, strict=True)
-        real = {each for axis, size in every if size > 1 for each in axis}
+        real = shaped.real
         if "M" in real:
             self.real |= real
         if len(form) > len("BH") and not real & {*form[:-1]}:
             form = ["_0", form[-1]]
             axes = tuple(() if axis and axis[0] in operands.form[:-1] else axis for axis in shaped.axes)
-            shaped = Shaped(shaped.tree, axes, shaped.sizes)
-        text = formed(shaped, text, [*form, "N", "M"], operands.counts, short=short)
+            shaped = replace(shaped, axes=axes)
+        text = formed(shaped, [*form, "N", "M"], operands.counts, short=short)
         if len(form) > len("BH"):
             sizes = [operands.counts[each] for each in form[:-1]]
             text = method(method(text, "expand", *sizes, -1, -1, -1), "flatten", 0, len(form) - 2)
         return text
 
     def _hidden(self, term: Term) -> None:
-        node, text, shaped = self._of(term, "mask")
-        self.most = max(self.most, math.prod(shaped.sizes))
-        other = inverted(shaped.tree, text)
-        if dtype(node) != torch.bool:
+        shaped = self._of(term, "mask")
+        self.most, text = max(self.most, math.prod(shaped.sizes)), shaped.text
+        other = inverted(text)
+        if _dtype(term) != torch.bool:
             other, text = f"{grouped(text)} == 0", f"{grouped(text)} != 0"
         shown, hidden = (text, other) if term.shows else (other, text)
         self.is_finite |= not math.isinf(term.value)
-        self.shown.append(self._form(Shaped(parse(shown), shaped.axes, shaped.sizes), shown))
-        self.hidden.append(self._form(Shaped(parse(hidden), shaped.axes, shaped.sizes), hidden))
+        self.shown.append(self._form(replace(shaped, text=shown)))
+        self.hidden.append(self._form(replace(shaped, text=hidden)))
 
     def _multiplied(self, term: Term) -> None:
-        _, text, shaped = self._of(term, "factor")
-        if shaped.sizes and math.prod(shaped.sizes) > 1:
-            if any("M" in axis and size > 1 for axis, size in zip(shaped.axes, shaped.sizes, strict=True)):
-                raise Formless("a factor differs from key to key")
-            text = self._form(shaped, text, short=3)
+        shaped = self._of(term, "factor")
+        if "M" in shaped.real:
+            raise Formless("a factor differs from key to key")
+        text = self._form(shaped, short=3) if math.prod(shaped.sizes) > 1 else shaped.text
         sign = "/" if term.divides else "*"
         self.queries = f"{grouped(self.queries)} {sign} {grouped(text)}"
-        self._flush()
-        self.mask = self.mask and f"{grouped(self.mask)} {sign} {grouped(text)}"
+        self._multiply_mask(sign, text)
 
     def whole_mask(self, *, is_float: bool = False) -> str:
         """Return the mask, which may be boolean if it needn't be one of numbers; empty without one."""
@@ -172,11 +155,11 @@ class Terms:
         if sink.size != 1 or len(sizes) > len("BHN"):
             raise Formless("several columns are no product, or there are more dimensions than items and heads")
         cat = next(each for each in sink.column.users if name(each) == "cat")
-        text, tree = operands.said(argument(cat, 1), sink.column, "sink")
+        text = operands.said(argument(cat, 1), sink.column, "sink")
         axes = operands.placed(sink.dims)
         own = tuple(("M",) if place == sink.place else axis for place, axis in enumerate(axes))
-        shaped = Shaped(tree, own, shape(sink.column))
-        column = method(formed(shaped, text, [*operands.form, "N", "M"], operands.counts), "expand", *sizes, -1)
+        shaped = Shaped(text, own, shape(sink.column))
+        column = method(formed(shaped, [*operands.form, "N", "M"], operands.counts), "expand", *sizes, -1)
         if dtype(sink.column) != operands.dtype:
             column = method(column, "to", operands.dtype_text)
         zeros = f"torch.zeros_like({column})"
@@ -185,7 +168,7 @@ class Terms:
 
     def notes(self) -> list[str]:
         """Return what a mask costs if it has more numbers than each of its terms."""
-        sizes = [slot.size for slot in self.operands.slots if slot.name in self.real]
+        sizes = [dim.size for name, dim in self.operands.slots.items() if name in self.real]
         size_mb = math.prod(sizes) * self.operands.dtype.itemsize / 1e6
         if not math.prod(sizes) > self.most > 0 or size_mb < 1:
             return []
@@ -208,15 +191,22 @@ class Terms:
 
         With one head it is said: it may be that of all heads' width, which other layers of the source don't share.
         """
-        heads = self.operands.form[-1]
-        has_heads = any(slot.name == heads and slot.size > 1 for slot in self.operands.lead)
+        heads = self.operands.lead.get(self.operands.form[-1])
+        has_heads = heads is not None and heads.size > 1
         is_usual = math.isclose(self.scale, self.operands.width**-0.5, rel_tol=1e-6)
         if is_usual and ((has_heads and not says_all) or not self.factors):
             return ""
         return joined(self.factors, "*") or "1.0"
 
 
-def inverted(tree: ast.expr, text: str) -> str:
+def inverted(text: str) -> str:
     """Return the inverse of an expression of booleans."""
-    is_inverted = isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Invert)
-    return ast.unparse(tree.operand) if is_inverted else f"~{grouped(text)}"  # type: ignore[attr-defined]
+    match parse(text):
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return ast.unparse(operand)
+    return f"~{grouped(text)}"
+
+
+def _dtype(term: Term) -> torch.dtype:
+    assert term.tensor is not None
+    return dtype(term.tensor)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,13 +34,18 @@ NOT_SOURCE = (
 OF_TORCH = ("aten", "prim", "prims")
 """The libraries of torch's own operators."""
 
-FRAMES, LOCALS, FUNCTION, MODULE = "frames", "locals", "function", "module"
-"""What the `meta` of a node holds: places in the source, what names are bound to there, the function, the module."""
+FRAMES, LOCALS, MODULE = "frames", "locals", "module"
+"""What the `meta` of a node holds: places in the source, what names are bound to there, the module."""
 
-Frame = tuple[str, int, int | None, int | None, int | None]
-"""File, line, end line, column and end column of a call: those of one node of the file's syntax tree."""
 
-Line = tuple[str, int]
+class Frame(NamedTuple):
+    """The place of a call in the source: that of one node of the file's syntax tree, or a line of torch's own."""
+
+    file: str
+    line: int
+    end_line: int | None = None
+    column: int | None = None
+    end_column: int | None = None
 
 
 FILLS = {"zeros": 0, "ones": 1}
@@ -224,7 +229,7 @@ def _with_places(around: Sequence[str]) -> Iterator[None]:
 
 def _note(node: Node, frame: FrameType | None) -> None:
     """Write the places of a node into its meta, the innermost first, and what the names there are bound to."""
-    frames: list[Frame] = []
+    places: list[Frame] = []
     of_torch: Frame | None = None
     while frame is not None and frame.f_code.co_filename != __file__:
         frame = frame.f_back if frame.f_code.co_name != "first" else None
@@ -232,12 +237,12 @@ def _note(node: Node, frame: FrameType | None) -> None:
             break
         file = frame.f_code.co_filename
         if not any(part in file for part in NOT_SOURCE):
-            if not frames and node.op == "call_function":
-                node.meta[LOCALS], node.meta[FUNCTION] = (id(frame), _bound(frame)), frame.f_code.co_name
-            frames.append((file, *_position(frame.f_code, frame.f_lasti)))
+            if not places and node.op == "call_function":
+                node.meta[LOCALS] = _bound(frame)
+            places.append(Frame(file, *_position(frame.f_code, frame.f_lasti)))
         elif of_torch is None and "/torch/nn/" in file and not file.endswith("/torch/nn/modules/module.py"):
-            of_torch = (file, frame.f_lineno, None, None, None)
-    node.meta[FRAMES] = frames or [each for each in (of_torch,) if each]
+            of_torch = Frame(file, frame.f_lineno)
+    node.meta[FRAMES] = places or [each for each in (of_torch,) if each]
 
 
 @cache
@@ -281,16 +286,16 @@ def _short(file: str) -> str:
     return file.rpartition("site-packages/")[-1]
 
 
-def line(node: Node) -> Line | None:
-    """Return file and line of the innermost place of a node in the model's source."""
-    frames: list[Frame] = node.meta.get(FRAMES) or []
-    return frames[0][:2] if frames else None
+def frames(node: Node) -> list[Frame]:
+    """Return the places of a node in the model's source, the innermost first."""
+    every: list[Frame] = node.meta.get(FRAMES, [])
+    return every
 
 
 def where(node: Node) -> str:
     """Return the place of a node in words, `package/file.py:12`, or "?"."""
-    at = line(node)
-    return f"{_short(at[0])}:{at[1]}" if at else "?"
+    every = frames(node)
+    return f"{_short(every[0].file)}:{every[0].line}" if every else "?"
 
 
 def module_of(node: Node) -> str:

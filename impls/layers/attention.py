@@ -17,6 +17,10 @@ NORMS = {"none": nn.Identity, "rms": nn.RMSNorm, "layer": nn.LayerNorm}
 NORM_EPS = 1e-6
 """What the norms add to the mean square, as timm's norms do."""
 
+NORM_WEIGHTS, TABLE_SD = (1.0, 2.0), 1.0
+"""The least and the largest weight of norms, and the standard deviation of a table of biases, where the layer is
+measured: initially they are all the same, or nearly zero."""
+
 ROPE_BASE = 10_000
 """The base of the wavelengths of rotary embeddings (Su et al. 2021, arXiv 2104.09864, section 3.2.2)."""
 
@@ -101,6 +105,14 @@ class Attention(nn.Module):
             self.prefix = tokens - side**2
         elif self.attn_bias == "alibi":
             self.register_buffer("alibi", alibi(tokens, self.num_heads), persistent=False)
+
+    def draw_weights(self) -> None:
+        """Change the initial weights with which a kernel that leaves out a norm or a bias would hardly be off."""
+        for name, weight in self.named_parameters():
+            if name == "relative_position_bias_table":
+                nn.init.normal_(weight, std=TABLE_SD)
+            elif "_norm." in name:
+                nn.init.uniform_(weight, *NORM_WEIGHTS)
 
     def input_shapes(self, point: Any) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of x and of the context at a point."""

@@ -9,6 +9,9 @@ from impls.attend import eager
 from impls.catalogue import KEY_SHARE, NO_MASK
 from impls.contract import Attend, masked
 
+GAMMA = 0.5
+"""The weight of the residual where the layer is measured: at its initial 0 the layer returns its input."""
+
 
 class ConvSelfAttention(nn.Module):
     """Attention over the pixels of a map; the result is added to the map with a learned weight, initially 0.
@@ -36,6 +39,10 @@ class ConvSelfAttention(nn.Module):
         self.gamma = nn.Parameter(torch.zeros(1))
         self.mask = mask
         self.attend = masked(eager.attend, mask)
+
+    def draw_weights(self) -> None:
+        """Change the initial weights with which any kernel would be right."""
+        nn.init.constant_(self.gamma, GAMMA)
 
     def input_shape(self, point: Any) -> tuple[int, ...]:
         """Return the shape of maps at a point."""

@@ -6,40 +6,46 @@ This is the one road for a layer of the suite, a class or function of anybody, a
 import difflib
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping
+from inspect import Parameter
 from typing import Any
 
 import torch
 from torch import nn
 
 from impls.catalogue import ALIASES, NO_MASK, parse, with_option
-from impls.contract import Unresolved, Unsupported, attribute, imported, is_ours, mask_of, takes_core
+from impls.contract import (
+    POSITIONAL,
+    VARIABLE,
+    Unresolved,
+    Unsupported,
+    attribute,
+    imported,
+    is_ours,
+    is_required,
+    mask_of,
+    parameters_of,
+    takes_core,
+)
 from impls.modules.core import Adaptable, wrapped
 from impls.modules.inputs import is_function, tried, with_input
 from impls.modules.inside import inside
 from impls.modules.sources import SOURCES, constructed, mended
 from impls.modules.stated import SEVERAL, Shapes, shapes, takes_point
 from impls.modules.wrapper import Given, Wrapper, X
-from impls.signatures import POSITIONAL, VARIABLE, parameters_of
 
 Columns = Mapping[str, Any]
 
 IF_OPEN: Mapping[str, str] = {"hidden_dim": "channels", "width": "channels", "max_seq_len": "num_tokens"}
 """Names that mean a column only if the parameter has no default: `hidden_dim` may be the width of another part too."""
 
-SHAPES = (
-    "num_tokens", "num_kv_tokens", "token_len", "context_dim", "channels", "num_heads", "num_kv_heads", "key_channels",
-    "image_size", "patch_size", "window_size", "batch",
-)  # fmt: skip
-"""The columns that a constructor's parameters of the same name get."""
-
-FUNCTIONS = ("mask", "qkv_bias", "qk_scale")
-"""The columns that it gets if the point asks for them, or if its parameter has no default."""
+NEVER = ("layer", "device", "dtype", "mode", "threads", "allocator", "timing")
+"""The columns that no constructor gets."""
 
 INPUTS = ("num_kv_tokens", "context_dim")
 """The columns that a layer takes by its `input_shapes`."""
 
-TEXTS = ("qk_norm", "rope", "attn_bias")
-"""The columns that it gets if the point asks for them and its parameter is a text: `qk_norm` of timm is no text."""
+NONE_IS_A_VALUE = ("qk_scale",)
+"""The columns in which None is what a layer does by itself, and not that the column isn't used."""
 
 BATCH_FIRST = "batch_first"
 
@@ -154,13 +160,11 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
     arguments: dict[str, Any] = {}
     missing: list[str] = []
     for key, parameter in parameters.items():
-        is_open = parameter.default is parameter.empty and parameter.kind not in VARIABLE
+        is_open = is_required(parameter)
         if key in options:
             continue
-        value = _value(key, columns, is_open=is_open)
-        if key in TEXTS and isinstance(parameter.default, str) and columns.get(key) != NO_MASK:
-            value = columns.get(key)
-        if value is not None or (is_open and key in FUNCTIONS):
+        value = _value(parameter, columns, is_open=is_open)
+        if value is not None or (is_open and key in NONE_IS_A_VALUE):
             arguments[key] = value
         elif is_open:
             missing.append(key)
@@ -171,15 +175,23 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
     return arguments
 
 
-def _value(name: str, columns: Columns, *, is_open: bool) -> Any:
-    """Return the value of a constructor's parameter by the columns; None if they have none."""
-    column = IF_OPEN[name] if is_open and name in IF_OPEN else ALIASES.get(name, name)
+def _value(parameter: Parameter, columns: Columns, *, is_open: bool) -> Any:
+    """Return the value of a constructor's parameter by the columns; None if they have none.
+
+    Sizes are handed over, other columns if the point asks for them or if the parameter has no default. A text such as
+    `qk_norm`, which is no text in timm, is handed over only in place of another text; a mask always is one.
+    """
+    name = parameter.name
     if name in DERIVED and (name == BATCH_FIRST or "channels" in columns):
         return DERIVED[name](columns)
-    is_asked = column in SHAPES or (
-        column in FUNCTIONS and (is_open or columns.get(column) not in (None, False, NO_MASK))
-    )
-    return columns.get(column) if is_asked else None
+    column = IF_OPEN[name] if is_open and name in IF_OPEN else ALIASES.get(name, name)
+    value = None if column in NEVER else columns.get(column)
+    if type(value) is int:
+        return value
+    is_asked = value not in (None, False, NO_MASK)
+    if isinstance(value, str) and column != "mask":
+        return value if is_asked and isinstance(parameter.default, str) else None
+    return value if is_asked or is_open else None
 
 
 def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
@@ -187,7 +199,7 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
 
     Of one that `is_outer`, of which a part is measured, the batch is of no account.
     """
-    required = [each for each in parameters_of(module) if each.kind in POSITIONAL and each.default is each.empty]
+    required = [each for each in parameters_of(module) if each.kind in POSITIONAL and is_required(each)]
     several = tuple(X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION) or (X,)
     if given is not None:
         alone = with_input(module, given, arguments=(several, {}), is_outer=is_outer)

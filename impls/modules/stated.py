@@ -10,8 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from impls.contract import Unresolved
-from impls.signatures import POSITIONAL, parameters_of
+from impls.contract import POSITIONAL, Unresolved, is_required, parameters_of
 
 Shapes = tuple[tuple[int, ...], ...]
 """The shapes of the inputs of a module, the batch first."""
@@ -104,5 +103,5 @@ def _asked(owner: Any, what: str) -> list[str]:
         parameters = parameters_of(function) if callable(function) else []
     except Exception:  # a property of anybody may raise anything
         return []
-    required = (each for each in parameters if each.default is each.empty and each.kind in POSITIONAL)
+    required = (each for each in parameters if is_required(each) and each.kind in POSITIONAL)
     return [each.name.strip("_") for each in required if each.name != "self"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from impls.contract import Unsupported
 from impls.runtimes import DTYPES, Operator, Runtime
@@ -17,24 +17,17 @@ PRECISIONS = {getattr(torch, name): short for short, name in DTYPES.items()}
 NO_WORK = ("Input", "Const", "Output", "Reshape")
 """The layers of OpenVINO's runtime model that hold values or give them another shape."""
 
-HINT, AUTO = "INFERENCE_PRECISION_HINT", "auto"
+HINT = "INFERENCE_PRECISION_HINT"
 
 
 class OpenVINO(Runtime):
-    """A layer in OpenVINO, in the precision of its inputs.
+    """A layer in OpenVINO, in the precision of its inputs; these and outputs are not copied.
 
-    Left to itself, OpenVINO computes in bfloat16 if the CPU can, also for float32: that is `precision=auto`.
-    Inputs and outputs are not copied.
+    Left to itself, OpenVINO computes in bfloat16 if the CPU can, also for float32.
     Source: OpenVINO documentation, "Precision Control" and "CPU Device".
     """
 
     title = "OpenVINO"
-
-    def __init__(self, layer: nn.Module, *, precision: str = "") -> None:
-        super().__init__(layer)
-        if precision not in ("", AUTO):
-            raise Unsupported(f"precision must be {AUTO} or left out, got {precision!r}")
-        self._precision = precision
 
     def compile(self, *xs: Tensor) -> None:
         """Convert the layer for inputs like these, and compile it for the point's threads."""
@@ -43,14 +36,12 @@ class OpenVINO(Runtime):
             raise Unsupported(f"OpenVINO has no device {x.device.type}")
         self._openvino = ov = _openvino()
         wanted = PRECISIONS[x.dtype]
-        options: dict[str, Any] = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "NUM_STREAMS": 1}
-        if self._precision != AUTO:
-            options[HINT] = wanted
+        options = {"INFERENCE_NUM_THREADS": torch.get_num_threads(), "NUM_STREAMS": 1, HINT: wanted}
         model = ov.convert_model(self.layer, example_input=xs)
         model.reshape({number: list(each.shape) for number, each in enumerate(xs)})
         self._compiled = ov.Core().compile_model(model, "CPU", options)
         chosen = self._compiled.get_property(HINT).get_type_name()
-        if chosen != wanted and self._precision != AUTO:
+        if chosen != wanted:
             raise Unsupported(f"OpenVINO computes in {DTYPES.get(chosen, chosen)} on this CPU, not in {x.dtype}")
         self._request: Any = None
 

@@ -15,8 +15,8 @@ from impls.layers.attention import Attention, with_padding
 from impls.layers.patch import PatchAttention
 from impls.layers.vit import ViTAttention
 
-Masking = Callable[[Tensor, Tensor], dict[str, Any]]
-"""Returns the keyword arguments of a causal mask for tokens `[B, N, C]` and a context; empty if the layer has none."""
+Masks = Callable[..., dict[str, Any]]
+"""Returns the keyword arguments of a layer's masks for tokens `[B, N, C]`, a context, and the layer's other inputs."""
 
 
 def adapt(layer: nn.Module) -> Implementation:
@@ -55,12 +55,12 @@ def _vit(layer: ViTAttention, need_weights: bool) -> Implementation:
     If the layer has no QKV bias, the module gets a zero bias, because its fast path requires one.
     """
     _check(layer.qkv.in_features, layer)
-    chan, mha, mask = layer.proj.in_features, _packed(layer), _masking(layer)
+    chan, mha, masks = layer.proj.in_features, _packed(layer), _masks(layer)
 
     def vit(x: Tensor) -> Tensor:
         bias = None if layer.qkv.bias is None else layer.qkv.bias[2 * chan :]
         v = F.linear(x, layer.qkv.weight[2 * chan :], bias)  # [B, N, chan], heads already merged
-        y: Tensor = mha(x, x, x, need_weights=need_weights, **mask(x, x))[0]
+        y: Tensor = mha(x, x, x, need_weights=need_weights, **masks(x, x))[0]
         return v + y
 
     return vit
@@ -89,8 +89,7 @@ def _packed(layer: ViTAttention | Attention) -> nn.MultiheadAttention:
 def _attention(layer: Attention, need_weights: bool) -> Implementation:
     """Return the layer computed by a module with its parameters, or by the module's function if it has a context.
 
-    With a context the module has no fast path, and it would need copies of the weights. A bias becomes a mask
-    `[B·H, N, N]`, a copy for each item.
+    With a context the module has no fast path, and it would need copies of the weights.
     """
     more = {
         "fewer heads of keys": layer.num_kv_heads < layer.num_heads,
@@ -102,19 +101,7 @@ def _attention(layer: Attention, need_weights: bool) -> Implementation:
         raise Unsupported(f"nn.MultiheadAttention has no {each}")
     has_context = not hasattr(layer, "qkv")
     _check((layer.q if has_context else layer.qkv).in_features, layer)
-    causal = _masking(layer)
-
-    def masks(x: Tensor, context: Tensor, *others: Tensor) -> dict[str, Any]:
-        padding = others[-1] if layer.mask == PADDING else None
-        bias = layer.bias()
-        if bias is None:
-            return {**causal(x, context), "key_padding_mask": padding}
-        if layer.mask == CAUSAL:
-            bias = bias.masked_fill(hidden(x.shape[1], x.shape[1], x.device), float("-inf"))
-        elif padding is not None:
-            bias = with_padding(bias, padding)
-        return {"attn_mask": bias.expand(len(x), -1, -1, -1).flatten(0, 1)}
-
+    masks = _masks(layer)
     if has_context:
         biases = () if layer.q.bias is None else (layer.q.bias, layer.kv.bias)
 
@@ -141,14 +128,14 @@ def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
     In eval mode the single weight is a copy that is made here; later changes of the layer don't reach it.
     """
     projections = (layer.to_q, layer.to_k, layer.to_v)
-    mask = _masking(layer)
+    masks = _masks(layer)
     if layer.training:
         weights = tuple(projection.weight for projection in projections)
         biases = tuple(projection.bias for projection in projections)
 
         def trained(x: Tensor) -> Tensor:
             tokens = layer.embed(x)
-            given = mask(tokens, tokens)
+            given = masks(tokens, tokens)
             return _functional(tokens, tokens, weights, biases, layer.to_out, layer.heads, need_weights, given)
 
         return trained
@@ -159,7 +146,7 @@ def _patch(layer: PatchAttention, need_weights: bool) -> Implementation:
 
     def patch(x: Tensor) -> Tensor:
         tokens = layer.embed(x)
-        y: Tensor = mha(tokens, tokens, tokens, need_weights=need_weights, **mask(tokens, tokens))[0]
+        y: Tensor = mha(tokens, tokens, tokens, need_weights=need_weights, **masks(tokens, tokens))[0]
         return y
 
     return patch
@@ -201,15 +188,23 @@ def _functional(
     return y.transpose(0, 1)
 
 
-def _masking(layer: nn.Module) -> Masking:
-    if mask_of(layer) != CAUSAL:
-        return lambda _tokens, _context: {}
+def _masks(layer: nn.Module) -> Masks:
+    """Return what gives a layer's masks; a bias becomes a mask `[B·H, N, N]`, a copy for each item."""
+    mask, causal = mask_of(layer), cache(hidden)
 
-    @cache
-    def of(queries: int, keys: int, device: torch.device) -> dict[str, Any]:
-        return {"attn_mask": hidden(queries, keys, device), "is_causal": True}
+    def masks(x: Tensor, context: Tensor, *others: Tensor) -> dict[str, Any]:
+        bias = layer.bias() if isinstance(layer, Attention) else None
+        padding = others[-1] if mask == PADDING else None
+        unseen = causal(x.shape[1], context.shape[1], x.device) if mask == CAUSAL else None
+        if bias is None:
+            return {"key_padding_mask": padding, **({} if unseen is None else {"attn_mask": unseen, "is_causal": True})}
+        if unseen is not None:
+            bias = bias.masked_fill(unseen, float("-inf"))
+        elif padding is not None:
+            bias = with_padding(bias, padding)
+        return {"attn_mask": bias.expand(len(x), -1, -1, -1).flatten(0, 1)}
 
-    return lambda tokens, context: of(tokens.shape[1], context.shape[1], tokens.device)
+    return masks
 
 
 def _module(output: nn.Linear, heads: int) -> nn.MultiheadAttention:

@@ -93,7 +93,7 @@ def test_a_shape_has_one_core_whatever_timings_a_run_has() -> None:
 def test_what_replaces_the_core_alone_is_a_core() -> None:
     """A user's own may do so: the table's reader says if it doesn't."""
     cores = "eager", "online[block_tokens=16]", "sdpa_flash", "flash_attn", "mykernel:attend"
-    others = "compiled_sdpa", "flex", "mha", "jax", "measured[table=a.json]", "an_installed_one"
+    others = "compiled_sdpa", "flex", "mha", "openvino", "measured[table=a.json]", "an_installed_one"
     assert [name for name in (*cores, *others) if is_core(name)] == [*cores]
 
 

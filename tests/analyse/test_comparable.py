@@ -14,8 +14,10 @@ from bench.analyse.comparable import (
     raw_change,
     state_differences,
     unmatched,
+    with_one_name,
 )
 from bench.analyse.comparison import compare
+from bench.plan.case import HUGE, RETAINED
 from bench.store import environment as environments
 from bench.store import table as store
 from bench.store.environment import Environment
@@ -66,6 +68,25 @@ def test_files_without_an_environment_are_compared_by_the_env_id_of_their_rows(
     base = run(tmp_path / "base", environment() if has_environment else None, env_id="aaaa")
     same, other = (run(tmp_path / env_id, None, env_id=env_id) for env_id in ("aaaa", "bbbb"))
     assert (unlike_conditions(base, same), unlike_conditions(base, other)) == ([], ["env_id aaaa against bbbb"])
+
+
+def test_memory_in_huge_pages_has_one_name_in_a_comparison(tmp_path: Path) -> None:
+    """`retained-huge` of an older run is `retained` of a newer one; `retained` without huge pages is told from both."""
+    of = {"older": (HUGE, 1 << 21), "newer": (RETAINED, 1 << 22), "small": (RETAINED, None)}
+    runs = {}
+    for name, (allocator, huge_bytes) in of.items():
+        runs[name] = tmp_path / name
+        runs[name].mkdir()
+        rows = table(row(case("sdpa", allocator=allocator), [0.0, 0.1], huge_bytes=huge_bytes))
+        store.save(rows, runs[name])
+    tables = {name: store.load(path) for name, path in runs.items()}
+    for pair in (("older", "newer"), ("newer", "older")):
+        sides = with_one_name(*(tables[name] for name in pair))
+        assert [side["allocator"].tolist() for side in sides] == [[RETAINED]] * 2
+        assert unlike_conditions(*(runs[name] for name in pair)) == []
+    assert with_one_name(tables["older"], tables["older"])[0]["allocator"].tolist() == [HUGE]
+    (line,) = unlike_conditions(runs["small"], runs["newer"])
+    assert line.startswith("huge pages: ")
 
 
 def test_files_in_one_folder_are_told_apart_by_their_rows(tmp_path: Path) -> None:

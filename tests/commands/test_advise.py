@@ -10,6 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from bench.analyse.analysed_run import load
 from bench.cli import main
 from bench.commands import advise
 from bench.engine import model_look
@@ -20,7 +21,7 @@ from bench.plan.case import Point
 from bench.plan.invocation import ROOT
 from bench.plan.sweep import load_sweep
 from bench.profiling import traces
-from bench.store.saved_run import SavedRun, load
+from bench.store.saved_run import SavedRun
 from bench.store.table import cases
 from tests.clock import Clock
 from tests.make import advice
@@ -73,10 +74,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
         (["tim:vit_small"], "there is no module tim"),
         (["timm"], "module:attribute or a layer of the suite"),  # without a suggestion
         (["vit_small"], "did you mean timm:vit_small?"),
-        ([f"{TINY}:Nett", "--input", "8x5x16"], "has no Nett"),
         ([NET, "--input", "5x16", "--batch", "0"], "batch = 0 must be a whole number of at least 1"),
         ([NAMED, "--impl", "sdap"], "unknown implementation 'sdap'"),
-        ([NAMED, "--impl", f"{TINY}:rigth"], "has no rigth"),
         ([NAMED, "--dtype", "fp32"], "dtype = 'fp32' must be one of"),
         ([NAMED, "--threads", "4000"], "threads = 4000 is more than"),
         ([NAMED, "--bound", "0"], "bound = 0.0 must be a share above 0"),
@@ -143,7 +142,7 @@ def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed:
     assert content["layers"][0]["path"] == "blocks.0.attn"
     assert (content["point"]["num_tokens"], content["point"]["num_heads"], content["point"]["channels"]) == (7, 3, 12)
     assert "eager" in printed("show", run)
-    effort = json.loads((run / "plan.json").read_text())["effort"]
+    effort = vars(SavedRun(run).effort)
     assert (effort["race"], effort["bound"], effort["processes"]) == (True, 0.02, 2)
     assert effort["within_s"] == 5.0 - LOOKED_S
     assert "use" in (run / "advice.md").read_text() or "no setting" in (run / "advice.md").read_text()

@@ -23,6 +23,7 @@ from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import DIFFERENT, FASTER
 from bench.plan.weights import ADDED, NAMES
+from bench.store.saved_run import SavedRun
 from bench.store.table import load
 from tests.engine import threads
 from tests.engine.interpreters import two
@@ -132,7 +133,7 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert not content["sides"]
     table = load(tmp_path / "run")
     assert table["implementation"].tolist() == ["sdpa", "test:half", CONTROL] * 2
-    effort = json.loads((tmp_path / "run" / "plan.json").read_text())["effort"]
+    effort = vars(SavedRun(tmp_path / "run").effort)
     assert (effort["race"], effort["within_s"], effort["processes"], effort["bound"]) == (True, 600, 2, 0.01)
     page, file = tmp_path / "page.html", tmp_path / "comment.md"
     line = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--format", "markdown", "--to", file)

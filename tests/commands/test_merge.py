@@ -68,8 +68,3 @@ def test_no_machine_in_both_is_not_comparable(tmp_path: Path, refused: Callable[
     main(["merge", str(tmp_path / "out"), str(here), str(there)])
     third = run(tmp_path / "third", SWEEP, dataclasses.replace(OTHER, identity={**OTHER.identity, "cores": 64}))
     assert "no machine is in both" in refused("compare", tmp_path / "out", third, status=3)
-
-
-def test_what_is_no_run_is_a_wrong_request(tmp_path: Path, refused: Callable[..., str]) -> None:
-    """The refusal is a line with the folder, and exit status 2."""
-    assert f"{tmp_path / 'none'} is no run that can be merged" in refused("merge", tmp_path / "out", tmp_path / "none")

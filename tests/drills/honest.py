@@ -14,7 +14,6 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from bench.engine.run import Run
-from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
@@ -50,7 +49,7 @@ def points() -> Iterator[Point]:
             for threads in (2, 1):
                 sizes = {"batch": batch, "num_tokens": tokens, "channels": channels, "num_heads": heads}
                 own = {"dtype": dtype, "mode": mode, "threads": threads, "token_len": channels}
-                yield of_layer(layer, **sizes, **own, allocator=facts.default_allocator())
+                yield of_layer(layer, **sizes, **own)
 
 
 def names(at: Point, *, compiled: bool) -> list[str]:

@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bench.analyse.analysed_run import load
 from bench.analyse.standing import FASTEST, NAMED, SLOWER
 from bench.engine.run import run
-from bench.machine import facts
 from bench.plan.case import POINT_COLUMNS
 from bench.plan.sweep import Request, load_sweep
-from bench.store.saved_run import load
 from tests.planted import SHARES
 
 RUNS, WITHIN_S = 20, 60.0
@@ -60,7 +59,6 @@ def _measured(folder: Path) -> pd.DataFrame:
         Request(
             "quick",
             threads=1,
-            allocator=facts.default_allocator(),
             overrides={"dtype": ["float32"], "batch": [8], "channels": [384], **POINTS},
             effort={"within_s": WITHIN_S},
             product=True,

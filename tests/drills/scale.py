@@ -124,14 +124,13 @@ def make(folder: Path, cases: int, seed: int) -> None:
     groups = templates(seed)
     rows_of, rows = [summary.of_records(records, "eager").all_rows() for records in groups], []
     draw = random.Random(seed)
-    with (folder / JOURNAL).open("wb") as file:
+    with (folder / JOURNAL).open("ab") as file:
         for point in planned.points:
             drawn = draw.randrange(TEMPLATES)
             moved = (dataclasses.replace(each, case=Case(point, each.case.implementation)) for each in groups[drawn])
             file.writelines(record.encode_line(each) + b"\n" for each in moved)
             rows += [{**row, **vars(point)} for row in rows_of[drawn]]
-    crc32 = table.save(table.of_rows(rows), folder)
-    plan.save(planned, folder, plan.Made((folder / JOURNAL).stat().st_size, crc32))
+    table.save(table.of_rows(rows), folder)
 
 
 def opened(folder: Path) -> RunFolder:

@@ -7,7 +7,6 @@ import pytest
 from bench.engine.admission import (
     check_devices,
     check_threads,
-    huge_pages_missing,
     least_bytes,
     missing_devices,
     nothing_fits,
@@ -15,7 +14,7 @@ from bench.engine.admission import (
     too_large,
 )
 from bench.machine import facts
-from bench.plan.case import HUGE, Case, Point
+from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from tests.make.points import point
@@ -118,18 +117,6 @@ def test_memory_of_a_gpu_is_not_judged() -> None:
     large = {"batch": 8, "num_tokens": 4096, "num_heads": 6, "device": "cuda", "timing": "device-cold"}
     assert too_large(point(**large), ["eager"], 2 * GIB) == {}
     assert "eager" in too_large(point(**{**large, "num_tokens": 100_000}), ["eager"], 2 * GIB)
-
-
-def test_huge_pages_are_missing_only_if_a_point_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line names the allocator and the reason; a machine that has huge pages gives none."""
-    asking, other = point(allocator=HUGE), point(allocator="system")
-    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "no reason")
-    assert huge_pages_missing([other]) == ""
-    line = huge_pages_missing([other, asking])
-    assert "retained-huge" in line
-    assert line.endswith("no reason")
-    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "")
-    assert huge_pages_missing([asking]) == ""
 
 
 def test_devices_that_are_not_there() -> None:

@@ -89,6 +89,9 @@ def test_the_same_shard_again_changes_nothing(tmp_path: Path) -> None:
     (done,), _ = merge(tmp_path / "out", [second])
     assert done.before + done.added == 32
     assert not saved_run.folders_of(tmp_path / "out")
+    (done,), _ = merge(second, [first])
+    assert (done.before, done.added) == (16, 16)
+    assert plan.load(second) == SWEEP
 
 
 def test_two_records_of_one_case_and_process_are_refused(tmp_path: Path) -> None:
@@ -170,4 +173,4 @@ def test_a_torn_line_of_a_shard_is_left_out(tmp_path: Path) -> None:
     path = folder / journal.JOURNAL
     path.write_bytes(path.read_bytes()[:-100])
     (done,), (notice,) = merge(tmp_path / "out", [folder])
-    assert (done.added, "line 32 is no record" in notice) == (31, True)
+    assert (done.added, "line 33 is no record" in notice) == (31, True)

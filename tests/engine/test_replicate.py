@@ -362,7 +362,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     monkeypatch.setattr(Worker, "post", posting)
     monkeypatch.setattr(Worker, "receive", receiving)
-    monkeypatch.setattr(facts, "has_energy_counter", lambda: False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {4, 5, 6}, raising=False)
     return seen
 
@@ -370,22 +369,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 FOUR = ("eager", "a", "b", "c")
 
 
-@pytest.mark.parametrize("has_energy_counter", [False, True])
-def test_members_are_prepared_and_end_one_on_each_core(
-    has_energy_counter: bool, servers: Pool, asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first is prepared alone, so that its memory is known; samples are taken one at a time, on one core.
-
-    If the machine counts energy, nothing else runs beside the last calls, on the core of the samples.
-    """
-    monkeypatch.setattr(facts, "has_energy_counter", lambda: has_energy_counter)
+def test_members_are_prepared_and_end_one_on_each_core(servers: Pool, asked: Asked) -> None:
+    """The first is prepared alone, so that its memory is known; samples are taken one at a time, on one core."""
     assert statuses(measured(servers, *FOUR)) == ["ok"] * 4
     assert asked.at_once["prepare"] == [1, 1, 2, 3]
-    assert asked.at_once["finish"] == ([1] * 4 if has_energy_counter else [1, 2, 3, 3])
+    assert asked.at_once["finish"] == [1, 2, 3, 3]
     assert {*asked.at_once["sample"]} == {1}
     assert len({*asked.cores["sample"]}) == 1
-    assert {*asked.cores["prepare"]} == {4, 5, 6}
-    assert {*asked.cores["finish"]} == ({*asked.cores["sample"]} if has_energy_counter else {4, 5, 6})
+    assert {*asked.cores["prepare"]} == {*asked.cores["finish"]} == {4, 5, 6}
     assert not asked.busy
 
 
@@ -414,7 +405,7 @@ def test_who_is_timed_again_did_not_move_those_that_ended_on_other_cores(
 
 def test_beside_one_that_keeps_its_core_all_stay_on_one(servers: Pool, asked: Asked) -> None:
     """OpenVINO moves its process back to the core on which it was built, which would look like a kernel's hack."""
-    assert statuses(measured(servers, "eager", "openvino[precision=auto]", "b")) == ["ok"] * 3
+    assert statuses(measured(servers, "eager", "openvino", "b")) == ["ok"] * 3
     assert len({core for cores in asked.cores.values() for core in cores}) == 1
 
 

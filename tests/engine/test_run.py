@@ -29,7 +29,7 @@ from bench.engine.schedule import complete
 from bench.engine.worker import Died
 from bench.machine import facts, gpus, quiet, rates
 from bench.machine.quiet import Preflight
-from bench.plan.case import CONTROL, HUGE, Case, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import LEAST_ROUNDS
@@ -149,10 +149,9 @@ def test_openvino_is_not_blamed_for_the_core_that_it_keeps(tmp_path: Path, monke
 
 @scripted
 def test_a_table_that_lacks_points_at_the_end_is_said(tmp_path: Path) -> None:
-    """A run that can't write it ends in an error, though it wrote an earlier one; the journal has all points."""
+    """A run that can't write it ends in an error; the journal has all points."""
     measured = engine.run(swept("eager"), tmp_path)
     next(measured)
-    (tmp_path / RESULTS).unlink()
     (tmp_path / RESULTS).mkdir()
     with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
         list(measured)
@@ -422,7 +421,7 @@ def test_a_second_run_into_the_same_folder_measures_only_what_is_missing(tmp_pat
 
 
 @scripted
-def test_a_line_that_was_cut_is_set_aside_and_its_case_measured_again(tmp_path: Path) -> None:
+def test_a_line_that_was_cut_is_passed_over_and_its_case_measured_again(tmp_path: Path) -> None:
     """Its case gets another process, in which the baseline runs too; the other line of the replicate counts."""
     sweep = swept("eager", "sdpa", tokens=(5,))
     ran(sweep, tmp_path)
@@ -434,7 +433,6 @@ def test_a_line_that_was_cut_is_set_aside_and_its_case_measured_again(tmp_path: 
     assert sorted((case.implementation, process) for case, process in lines(tmp_path)) == [
         ("eager", 0), ("eager", 1), ("eager", 2), ("sdpa", 0), ("sdpa", 2),
     ]  # fmt: skip
-    assert len((tmp_path / journal.SET_ASIDE).read_bytes().splitlines()) == 1
 
 
 def test_more_threads_than_cores_are_refused_before_anything_starts(tmp_path: Path) -> None:
@@ -510,35 +508,6 @@ def test_another_process_on_a_gpu_is_a_warning_where_the_run_uses_it(
             warned.append(("the host is busy" in opened.warnings, sum("pid 1" in each for each in opened.warnings)))
             assert len(opened.late_warnings()) == warned[-1][1]
     assert warned == [(False, 1), (True, 0), (True, 1)]
-
-
-@scripted
-def test_without_huge_pages_the_cases_that_need_them_are_unsupported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One warning before the first point says why, and so does each row; all other points are measured.
-
-    If the machine has them later, a run that tries failed cases again measures these too.
-    """
-    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "they are switched off")
-    asking, other = point(allocator=HUGE), point()
-    sweep = Sweep("huge", (asking, other), ("eager", "sdpa"), effort=ONE)
-    with Run(sweep, tmp_path) as opened:
-        (control_warning,) = opened.warnings
-        assert {record.status for record in records_of(opened, asking)} == {"unsupported"}
-        assert {record.status for record in records_of(opened, other)} == {"ok"}
-        assert opened.finished() == [asking, other]
-    details = {*load(tmp_path)["detail"].dropna()}
-    assert len(details) == 1
-    assert "they are switched off" in details.pop()
-    assert "they are switched off" in control_warning
-    assert "\n" not in control_warning
-
-    monkeypatch.setattr(facts, "huge_pages_missing", lambda: "")
-    with Run(sweep, tmp_path, retry_failed=True) as opened:
-        assert opened.warnings == []
-        records_of(opened, asking)
-    assert set(load(tmp_path)["status"]) == {"ok"}
 
 
 @scripted

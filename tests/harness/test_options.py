@@ -118,7 +118,6 @@ def test_no_race_takes_the_time_of_a_file_with_it(tmp_path: Path) -> None:
         ("--impl ./mykernel:adapt", ["must be spelled module:attribute", "did you mean mykernel:adapt?"]),
         ("--fail-on incorect", ["unknown status of --fail-on 'incorect'; expected one of", "did you mean incorrect?"]),
         ("--layer mylayer:MyAttention", ["layer 'mylayer:MyAttention': there is no module mylayer"]),
-        ("--layer tests.own_layers:Stateing", ["did you mean Stating?"]),
         ("--layer mylayer.py", ["layer 'mylayer.py' must be spelled module:attribute"]),
         ("--extend", ["--extend adds to a run"]),
         ("--extend --run no/such/run", ["--extend adds to a run"]),

@@ -21,6 +21,7 @@ import bench.show.failures
 import bench.show.pages.run
 import bench.show.summary
 import bench.show.terminal.results
+from bench.analyse.analysed_run import load
 from bench.analyse.standing import Answer
 from bench.cli import main
 from bench.engine.run import Run
@@ -30,7 +31,7 @@ from bench.plan.case import CONTROL, Point
 from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.profile import SUFFIX
-from bench.store.saved_run import SavedRun, load
+from bench.store.saved_run import SavedRun
 from tests.store.disk import full_after
 
 pytestmark = pytest.mark.slow
@@ -162,7 +163,7 @@ def test_a_folder_says_that_its_run_was_a_race(scripted: Bench, pytester: pytest
     assert lines[:2] == [("1", "B=1"), ("2", "B=2")]
     answer = done.text.rpartition("]")[0].rpartition("Use ")[2]
     assert answer
-    effort = json.loads((done.folder / "plan.json").read_text())["effort"]
+    effort = vars(SavedRun(done.folder).effort)
     assert (effort["race"], effort["bound"], effort["within_s"], effort["processes"]) == (True, 0.9, 15, 2)
     counts = Counter((record.case.point.batch, record.case.implementation) for record in journal.read(done.folder))
     assert [counts[batch, "sdpa"] for batch in (1, 2)] == [1, 1]
@@ -333,7 +334,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(scripted: Bench, tmp_pa
     status, text = ended(interrupted)
     assert status == 2
     assert re.search(r"Interrupted\. \d of 3 points are finished, [24] of 6\s+cases", text)
-    assert f"python -m pytest bench --run '{run}'" in text
+    assert f"python -m bench run --run '{run}'" in text
     assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", ".py:", "latency", "warning"))
 
     killed = begun(*options)

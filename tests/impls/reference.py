@@ -1,4 +1,4 @@
-"""The layers by their formulas, forwards and backwards, in float64 and without torch's help; what the CPU can't run."""
+"""The layers by their formulas, in float64 and without torch's help; what the CPU can't run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -50,7 +50,7 @@ def weights(layer: nn.Module) -> dict[str, Array]:
 
 def softmax(scores: Array) -> Array:
     """Return the softmax over the last axis."""
-    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    exponentials = np.exp(scores - scores.real.max(axis=-1, keepdims=True))
     return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True))
 
 
@@ -68,25 +68,6 @@ def forward(x: Array, w: Weights, heads: int, scale: float | None = None) -> Arr
     q, k, v = _qkv(x, w, heads)
     o = merge(attend(q, k, v, q.shape[-1] ** -0.5 if scale is None else scale))
     return np.asarray(merge(v) + o @ w["proj.weight"].T + w["proj.bias"])
-
-
-def gradients(x: Array, w: Weights, heads: int, dy: Array) -> dict[str, Array]:
-    """Return the gradients of `sum(y·dy)` with respect to x and every weight of the vit layer, derived by hand."""
-    q, k, v = _qkv(x, w, heads)
-    scale = q.shape[-1] ** -0.5
-    attention = softmax(np.einsum("bhnd,bhmd->bhnm", q, k) * scale)
-    do = split(dy @ w["proj.weight"], heads)
-    dv = split(dy, heads) + np.einsum("bhnm,bhnd->bhmd", attention, do)
-    dattention = np.einsum("bhnd,bhmd->bhnm", do, v)
-    dscores = attention * (dattention - (dattention * attention).sum(axis=-1, keepdims=True)) * scale
-    dqkv = np.concatenate([merge(dscores @ k), merge(dscores.swapaxes(-2, -1) @ q), merge(dv)], axis=-1)
-    result = {
-        "x": dqkv @ w["qkv.weight"],
-        "qkv.weight": np.einsum("bnc,bnd->cd", dqkv, x),
-        "proj.weight": np.einsum("bnc,bnd->cd", dy, merge(attention @ v)),
-        "proj.bias": dy.sum(axis=(0, 1)),
-    }
-    return result | ({"qkv.bias": dqkv.sum(axis=(0, 1))} if "qkv.bias" in w else {})
 
 
 def split(tokens: Array, heads: int) -> Array:

@@ -3,13 +3,15 @@
 import os
 import shutil
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from impls import Implementation, build
 from impls.layers.vit import ViTAttention
-from tests.impls.reference import ROUNDING, UNCOMPILED, array, distance, error, gradients, normal, weights
+from tests.impls import oracle
+from tests.impls.reference import ROUNDING, UNCOMPILED, Array, array, distance, error, forward, normal, weights
 
 pytestmark = pytest.mark.slow
 
@@ -18,9 +20,7 @@ Shape = tuple[int, int, int, int, int, bool]
 
 SHAPES: list[Shape] = [
     (2, 1, 8, 8, 2, True),  # one token attends to itself
-    (2, 2, 8, 8, 2, False),
-    (3, 13, 12, 12, 3, False),  # a prime number of tokens
-    (3, 13, 12, 12, 3, True),
+    (3, 13, 12, 12, 3, True),  # a prime number of tokens
     (2, 7, 6, 6, 6, True),  # as many heads as channels
     (1, 131, 24, 24, 3, False),  # a prime number just above online's block
     (13, 100, 49, 64, 1, False),  # the article's, dim ≠ chan
@@ -34,8 +34,8 @@ NORMAL_TOLERANCE = 5e-5
 PEAKED_TOLERANCE = 1e-3
 """Peaked scores are tens large, and exp passes their rounding on: plain float32 arithmetic errs by up to 2e-4."""
 
-INPUTS = {1.0: NORMAL_TOLERANCE, 5.0: PEAKED_TOLERANCE}
-"""The factors on normal tokens, each with its tolerance: scores grow with its square, so that 5 peaks the softmax."""
+CASES = [*((shape, 1.0, NORMAL_TOLERANCE) for shape in SHAPES), (SHAPES[1], 5.0, PEAKED_TOLERANCE)]
+"""Shapes, and the factors on normal tokens with a tolerance: scores grow with its square, so that 5 peaks them."""
 
 needs_compiler = pytest.mark.skipif(
     not shutil.which(os.environ.get("CXX", "g++")), reason="torch.compile needs a C++ compiler on the CPU"
@@ -51,33 +51,39 @@ def layer_of(dim: int, chan: int, heads: int, qkv_bias: bool) -> ViTAttention:
 
 
 def gradient_errors(implementation: Implementation, layer: ViTAttention, x: Tensor) -> dict[str, float]:
-    """Return how far the gradients of x and of every weight are off those that are derived by hand."""
+    """Return how far the gradients of x and of every weight are off the slopes of the formula in a direction."""
     x, dy = x.clone().requires_grad_(), normal(*x.shape[:2], layer.proj.out_features)
-    expected = gradients(array(x), weights(layer), layer.num_heads, array(dy))
     implementation(x).backward(dy)
-    got = {"x": x.grad, **{name: parameter.grad for name, parameter in layer.named_parameters()}}
-    assert got.keys() == expected.keys()
-    return {name: distance(gradient, expected[name]) for name, gradient in got.items() if gradient is not None}
+    tensors, values = {"x": x, **dict(layer.named_parameters())}, {"x": array(x), **weights(layer)}
+
+    def formula(values: oracle.Values) -> Array:
+        return forward(values["x"], values, layer.num_heads)
+
+    errors = {}
+    for name, tensor in tensors.items():
+        assert tensor.grad is not None
+        direction = np.random.default_rng(1).normal(size=tensor.shape)
+        expected = oracle.slope(formula, values, name, direction, array(dy))
+        off = float((array(tensor.grad) * direction).sum()) - expected
+        errors[name] = abs(off) / (float(tensor.grad.norm()) or 1.0)  # a slope is as large as the gradient is long
+    return errors
 
 
 @pytest.mark.parametrize("name", UNCOMPILED)
 def test_outputs_and_gradients(name: str) -> None:
     """The float32 output, with and without a graph, and the gradients of x and of every weight are the reference's."""
     wrong: dict[tuple[Shape, float, str], float] = {}
-    for shape in SHAPES:
+    for shape, factor, tolerance in CASES:
         batch, tokens, dim, chan, *_ = shape
         if name.startswith("mha") and dim != chan:
             continue  # nn.MultiheadAttention can't express it
-        layer = layer_of(*shape[2:])
-        for factor, tolerance in INPUTS.items():
-            x = factor * normal(batch, tokens, dim)
-            with torch.inference_mode():
-                errors = {"output": error(build(layer.eval(), name)(x), layer, x)}
-            trained = build(layer.train(), name)
-            errors |= {"output with a graph": error(trained(x), layer, x)} | gradient_errors(trained, layer, x)
-            assert len(errors) == 2 + 1 + len([*layer.parameters()])
-            wrong |= {(shape, factor, what): off for what, off in errors.items() if not off < tolerance}
-            layer.zero_grad()
+        layer, x = layer_of(*shape[2:]), factor * normal(batch, tokens, dim)
+        with torch.inference_mode():
+            errors = {"output": error(build(layer.eval(), name)(x), layer, x)}
+        trained = build(layer.train(), name)
+        errors |= {"output with a graph": error(trained(x), layer, x)} | gradient_errors(trained, layer, x)
+        assert len(errors) == 2 + 1 + len([*layer.parameters()])
+        wrong |= {(shape, factor, what): off for what, off in errors.items() if not off < tolerance}
     assert wrong == {}
 
 
@@ -102,7 +108,7 @@ def test_a_compiled_implementation() -> None:
 @pytest.mark.parametrize("name", UNCOMPILED)
 def test_a_causal_layer(name: str) -> None:
     """Outputs and gradients of a causal layer are the reference's, whose later tokens were cut off one by one."""
-    for tokens in (1, 7, 130):
+    for tokens in (1, 7):
         layer = ViTAttention(8, 8, 2, mask="causal").double()
         whole = ViTAttention(8, 8, 2).double()
         whole.load_state_dict(layer.state_dict())

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from impls.layers.conv import ConvSelfAttention
-from impls.layers.core import Core
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
@@ -20,7 +19,6 @@ from tests.impls.reference import (
     attend,
     distance,
     forward,
-    gradients,
     merge,
     normal,
     split,
@@ -144,38 +142,3 @@ def test_a_given_scale_is_the_scale(qk_scale: float) -> None:
     v = array(x) @ w["qkv.weight"][16:].T
     uniform = v + v.mean(axis=1, keepdims=True) @ w["proj.weight"].T + w["proj.bias"]
     assert (distance(layer(x), uniform) < ROUNDING) is (qk_scale == 0.0)
-
-
-def test_gradients_are_the_slopes_of_the_output() -> None:
-    """The reference's hand-derived gradients predict how its output moves along any direction."""
-    draw = np.random.default_rng(1).normal
-    shapes = {"x": (2, 5, 3), "qkv.weight": (12, 3), "qkv.bias": (12,), "proj.weight": (4, 4), "proj.bias": (4,)}
-    inputs = {name: draw(size=shape) for name, shape in shapes.items()}
-    dy = draw(size=(2, 5, 4))
-
-    for name, gradient in gradients(inputs["x"], inputs, heads=2, dy=dy).items():
-        direction = draw(size=shapes[name])
-        before, after = (inputs | {name: inputs[name] + step * direction} for step in (-1e-5, 1e-5))
-        moved = forward(after["x"], after, heads=2) - forward(before["x"], before, heads=2)
-        assert float((gradient * direction).sum()) == pytest.approx(float((moved * dy).sum()) / 2e-5, rel=1e-7), name
-
-
-@pytest.mark.parametrize("padding", [None, np.array([[False] * 5, [False] * 3 + [True] * 2])], ids=["alone", "padded"])
-@pytest.mark.parametrize("attn_bias", ["given", "learned"])
-def test_a_core_adds_its_bias_to_the_scores(attn_bias: str, padding: Array | None) -> None:
-    """It is the same for all items, differs by head, query and key, and has a gradient if it is learned."""
-    layer = Core(
-        12, 3, mask="none" if padding is None else "padding", num_tokens=4, num_kv_tokens=5, attn_bias=attn_bias
-    )
-    layer = layer.double()
-    q, k, v = (torch.randn(2, 3, tokens, 4, dtype=torch.float64) for tokens in (4, 5, 5))
-    o = layer(q, k, v, *([] if padding is None else [torch.from_numpy(padding)]))
-    assert layer.bias is not None
-    assert layer.bias.shape == (1, 3, 4, 5)
-    scores = np.einsum("bhid,bhjd->bhij", q, k) / 2 + layer.bias.detach().numpy()
-    if padding is not None:
-        scores = np.where(padding[:, None, None], -np.inf, scores)
-    exponents = np.exp(scores - scores.max(-1, keepdims=True))
-    expected = np.einsum("bhij,bhjd->bhid", exponents / exponents.sum(-1, keepdims=True), v)
-    assert np.abs(o.detach().numpy() - expected).max() < ROUNDING
-    assert [*layer.parameters()] == ([layer.bias] if attn_bias == "learned" else [])

@@ -8,7 +8,6 @@ from torch import Tensor
 from impls import Implementation, build
 from impls.layers.self_attention import SelfAttention
 from tests.impls.reference import Array, array
-from tests.impls.test_implementations import needs_compiler
 
 TOKENS = [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]
 KEY_WEIGHTS: list[list[float]] = [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]
@@ -18,20 +17,12 @@ KEYS = [[0, 1, 1], [4, 4, 0], [2, 3, 1]]
 QUERIES = [[1, 0, 2], [2, 2, 2], [2, 1, 3]]
 VALUES: list[list[float]] = [[1, 2, 3], [2, 8, 0], [2, 6, 3]]
 SCORES = [[2, 4, 4], [4, 16, 12], [4, 12, 10]]
-SOFTMAX = [
-    [6.3379e-02, 4.6831e-01, 4.6831e-01],
-    [6.0337e-06, 9.8201e-01, 1.7986e-02],
-    [2.9539e-04, 8.8054e-01, 1.1917e-01],
-]
 OUTPUTS = [
     [1.936621, 6.683105, 1.595068],
     [1.999994, 7.963991, 0.053976],
     [1.999704, 7.759892, 0.358389],
 ]
 """All as the article prints them; its weight matrices are used as `x @ W`."""
-
-THROUGH = ["eager", "manual", "sdpa"]
-COMPILED = pytest.param("compiled_eager", marks=[needs_compiler, pytest.mark.slow, pytest.mark.toolchain])
 
 
 def layer_with(*weights_in_out: list[list[float]]) -> SelfAttention:
@@ -45,21 +36,8 @@ def layer_with(*weights_in_out: list[list[float]]) -> SelfAttention:
 
 def output(implementation: Implementation, tokens: list[list[int]]) -> Array:
     """Return what an implementation makes of tokens."""
-    torch.compiler.reset()
     with torch.inference_mode():
         return np.asarray(array(implementation(torch.tensor(tokens).float().unsqueeze(0)))[0])
-
-
-def attention_weights(name: str) -> Array:
-    """Return the article's softmax as an implementation has it.
-
-    Three more elements of each token say which it is, and those alone are its values: the outputs are the weights.
-    """
-    identity = np.eye(3, dtype=int)
-    tokens = np.hstack([TOKENS, identity]).tolist()
-    queries, keys = (np.vstack([matrix, 0 * identity]).tolist() for matrix in (QUERY_WEIGHTS, KEY_WEIGHTS))
-    values = np.vstack([np.zeros((4, 3), dtype=int), identity]).tolist()
-    return output(build(layer_with(queries, keys, values), name), tokens)
 
 
 def test_the_articles_keys_queries_values_and_scores() -> None:
@@ -77,10 +55,8 @@ def test_the_articles_keys_queries_values_and_scores() -> None:
     assert [tensor[0, 0].tolist() for tensor in seen] == [QUERIES, KEYS, VALUES, SCORES]
 
 
-@pytest.mark.parametrize("name", [*THROUGH, COMPILED])
-def test_the_articles_softmax_and_outputs(name: str) -> None:
-    """An implementation weighs the values as the article does, to 1e-4 of each, and gives its outputs to 1e-5."""
+@pytest.mark.parametrize("name", ["eager", "manual", "sdpa"])
+def test_the_articles_outputs(name: str) -> None:
+    """An implementation gives them to 1e-5."""
     layer = layer_with(QUERY_WEIGHTS, KEY_WEIGHTS, VALUE_WEIGHTS)
     np.testing.assert_allclose(output(build(layer, name), TOKENS), OUTPUTS, rtol=0, atol=1e-5)
-    if name in THROUGH:
-        np.testing.assert_allclose(attention_weights(name), SOFTMAX, rtol=1e-4)

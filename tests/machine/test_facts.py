@@ -15,7 +15,7 @@ import pytest
 from bench.engine import worker
 from bench.engine.worker import THREAD_VARIABLES
 from bench.machine import facts
-from bench.plan.case import HUGE, RETAINED
+from bench.plan.case import RETAINED
 from bench.store.environment import Environment, differences
 from tests.engine.test_checkout import git
 
@@ -51,51 +51,35 @@ def test_the_identity_is_the_same_in_another_process() -> None:
     assert here.device_name("cpu") == here.identity["cpu"] != ""
 
 
-@pytest.mark.parametrize("variable", ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"])
-def test_the_wait_policy_is_part_of_the_identity(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How OpenMP's threads wait changes what is measured, and so the identity."""
-    monkeypatch.delenv(variable, raising=False)
-    before = observed()
-    monkeypatch.setenv(variable, "7")
-    assert before.env_id != observed().env_id
-    assert [line.partition(":")[0] for line in differences(before, observed())] == ["wait_policy"]
-
-
 def test_variables_that_change_what_runs_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An identity without any lacks the fact, as those of older runs do; values hold no folders."""
-    for name in facts.variables():
-        monkeypatch.delenv(name)
+    """So is how OpenMP's threads wait, and what is preloaded.
+
+    An identity without any lacks these facts, as those of older runs do; values hold no folders.
+    """
+    waits = {"OMP_WAIT_POLICY": "7", "GOMP_SPINCOUNT": "7", "KMP_BLOCKTIME": "7"}
+    for name in (*facts.variables(), *waits, "LD_PRELOAD"):
+        monkeypatch.delenv(name, raising=False)
     before = observed()
     given = {"TORCHINDUCTOR_FREEZING": "1", "ONEDNN_MAX_CPU_ISA": "AVX2", "XLA_FLAGS": "--dump=/home/me/x --fast"}
-    for name, value in given.items():
+    for name, value in (given | waits | {"LD_PRELOAD": "/opt/lib/libtcmalloc.so"}).items():
         monkeypatch.setenv(name, value)
-    assert "variables" not in before.identity
-    assert observed().identity["variables"] == {**given, "XLA_FLAGS": "--dump=x --fast"}
-    names = [line.split(":")[0] for line in differences(before, observed())]
-    assert names == [f"variable {name}" for name in sorted(given)]
+    after = observed()
+    assert not {"variables", "preloaded"} & {*before.identity}
+    assert after.identity["variables"] == {**given, "XLA_FLAGS": "--dump=x --fast"}
+    assert (after.identity["wait_policy"], after.identity["preloaded"]) == (waits, ["libtcmalloc.so"])
+    names = [line.split(":")[0] for line in differences(before, after)]
+    assert sorted(names) == sorted(["preloaded", "wait_policy", *(f"variable {name}" for name in given)])
 
 
 def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets, places, what is printed, the user's own, and those that workers set or take away."""
     before = facts.variables()
     ours = {*worker.environment(RETAINED, 1, Path("cache"))} - {*worker.environment("system", 1, Path("cache"))}
-    ours |= {*THREAD_VARIABLES, "TORCHINDUCTOR_CACHE_DIR", "MALLOC_ARENA_MAX"}
+    ours = (ours | {*THREAD_VARIABLES, "TORCHINDUCTOR_CACHE_DIR", "MALLOC_ARENA_MAX"}) - {"GLIBC_TUNABLES"}
     others = "TORCH_HUB_TOKEN XLA_API_KEY TORCH_HOME TORCH_LOGS MKL_VERBOSE CUDA_PATH MINE"
     for name in (*ours, *others.split()):
         monkeypatch.setenv(name, "7")
     assert facts.variables() == before
-
-
-def test_preloaded_libraries_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another allocator changes what is measured; the folder that it lies in doesn't."""
-    machines = []
-    for value in ("", "/usr/lib/libtcmalloc.so", "/opt/lib/libtcmalloc.so"):
-        monkeypatch.setenv("LD_PRELOAD", value)
-        machines.append(observed())
-    plain, ours, theirs = machines
-    assert "preloaded" not in plain.identity
-    assert ours.identity["preloaded"] == ["libtcmalloc.so"]
-    assert ours.env_id == theirs.env_id != plain.env_id
 
 
 def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,12 +249,11 @@ def with_huge_pages(patch: pytest.MonkeyPatch, folder: Path, modes: str | None =
 def test_a_system_without_huge_pages_is_said_with_its_file(
     modes: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory is then retained in ordinary pages by default. So it is on another system and with another C library."""
+    """So is another system, and another C library."""
     with_huge_pages(monkeypatch, tmp_path, modes)
     reason = facts.huge_pages_missing()
     assert (f"{tmp_path / 'enabled'} {words}" in reason) if words else reason == ""
     assert "\n" not in reason
-    assert facts.default_allocator() == (RETAINED if words else HUGE)
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
     assert "glibc" in facts.huge_pages_missing()
     monkeypatch.setattr(platform, "system", lambda: "Darwin")

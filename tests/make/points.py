@@ -3,13 +3,12 @@
 from collections.abc import Collection
 from typing import Any
 
-from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers import LAYERS
-from impls.catalogue import IMPLEMENTATIONS
 from impls.modules.core import wrapped
 from impls.modules.making import make
 from impls.modules.wrapper import Wrapper
+from impls.whole.stepwise import STEPS
 
 TINY: dict[str, Any] = {
     "layer": "vit",
@@ -22,9 +21,6 @@ TINY: dict[str, Any] = {
     "channels": 12,
     "num_heads": 3,
     "qkv_bias": False,
-    "qk_norm": "none",
-    "rope": "none",
-    "attn_bias": "none",
     "mask": "none",
     "threads": 1,
     "allocator": "retained",
@@ -35,7 +31,7 @@ WITH_CONTEXT = {"layer": "tests.own_layers:Crossed", "num_kv_tokens": 5, "contex
 """The columns in which a layer of two inputs differs from TINY; five tokens of the context have ten numbers each."""
 
 VIT_S: dict[str, Any] = {
-    **{name: TINY.get(name) for name in COLUMNS},
+    **{name: TINY.get(name, column.absent) for name, column in COLUMNS.items()},
     "batch": 8,
     "num_tokens": 197,
     "token_len": 384,
@@ -44,7 +40,7 @@ VIT_S: dict[str, Any] = {
 }
 
 OF_LAYER: dict[str, dict[str, Any]] = {
-    "vit": TINY,
+    **dict.fromkeys(LAYERS, TINY),
     "self": {**TINY, "num_heads": 1, "token_len": 10, "channels": 14, "key_channels": 6},
     "patch": {**TINY, "image_size": 12, "patch_size": 4, "num_tokens": 9, "token_len": 48, "qkv_bias": True},
     "conv": {
@@ -56,12 +52,10 @@ OF_LAYER: dict[str, dict[str, Any]] = {
         "num_heads": 1,
         "qkv_bias": True,
     },
-    "attention": TINY,
-    "core": TINY,
 }
-"""A tiny point of each layer, as a plan would make it, but for its name."""
+"""A tiny point of each layer, as a plan would make it, but for its name; of most it is TINY."""
 
-STEPWISE = [name for name in OF_LAYER if not IMPLEMENTATIONS["stepwise"].refusal(LAYERS[name].class_name)]
+STEPWISE = [name for name in OF_LAYER if LAYERS[name].class_name in {kind.__name__ for kind in STEPS}]
 """The layers whose steps `stepwise` has."""
 
 
@@ -127,9 +121,8 @@ def vit_s(**changes: Any) -> Point:
 
 
 def vit(batch: int, tokens: int, channels: int, heads: int) -> Point:
-    """Return a point of the ViT layer with the allocator that this machine measures with."""
-    allocator = facts.default_allocator()
-    return point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads, allocator=allocator)
+    """Return a point of the ViT layer."""
+    return point(batch=batch, num_tokens=tokens, channels=channels, num_heads=heads)
 
 
 def made(name: str, **columns: Any) -> Wrapper:

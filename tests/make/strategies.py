@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from bench.plan.case import COLUMNS, Case, Point
+from bench.plan.columns import ValueKind
 from bench.plan.names import LAYERS
 from bench.store.metrics import REPORTED
 from bench.store.record import STATUSES, Origin, Record, Samples
@@ -13,34 +14,23 @@ counts = st.integers(1, 1 << 20)
 seconds = st.floats(0, 1e6, allow_nan=False)
 anything_said = st.text(st.characters(), max_size=20)  # every code point, because details quote foreign programs
 
-points = st.builds(
-    Point,
-    layer=st.sampled_from(list(LAYERS)),
-    device=st.sampled_from(["cpu", "cuda", "cuda:0", "cuda:1", "cuda:11"]),
-    dtype=st.sampled_from(list(COLUMNS["dtype"].choices)),
-    mode=st.sampled_from(list(COLUMNS["mode"].choices)),
-    batch=counts,
-    num_tokens=counts,
-    token_len=counts,
-    channels=counts,
-    num_heads=counts,
-    num_kv_tokens=st.none() | counts,
-    context_dim=st.none() | counts,
-    num_kv_heads=st.none() | counts,
-    qkv_bias=st.booleans(),
-    qk_scale=st.none() | st.floats(-4, 4, width=16).map(abs),
-    key_channels=st.none() | counts,
-    image_size=st.none() | counts,
-    patch_size=st.none() | counts,
-    qk_norm=st.sampled_from(list(COLUMNS["qk_norm"].choices)),
-    rope=st.sampled_from(list(COLUMNS["rope"].choices)),
-    attn_bias=st.sampled_from(list(COLUMNS["attn_bias"].choices)),
-    window_size=st.none() | counts,
-    mask=st.sampled_from(list(COLUMNS["mask"].choices)),
-    threads=counts,
-    allocator=st.sampled_from(list(COLUMNS["allocator"].choices)),
-    timing=st.sampled_from(list(COLUMNS["timing"].choices)),
-)
+OWN: dict[str, st.SearchStrategy[Any]] = {
+    "layer": st.sampled_from(list(LAYERS)),
+    "device": st.sampled_from(["cpu", "cuda", "cuda:0", "cuda:1", "cuda:11"]),
+    "qk_scale": st.floats(-4, 4, width=16).map(abs),
+}
+"""The values of columns whose kind says too little."""
+
+
+def of_column(name: str) -> st.SearchStrategy[Any]:
+    """Return the values that a column may have, None among them if it may be unused."""
+    column = COLUMNS[name]
+    of_kind = st.booleans() if column.kind is ValueKind.TRUTH else counts
+    values = OWN.get(name, st.sampled_from(list(column.choices)) if column.choices else of_kind)
+    return st.none() | values if column.absent is None else values
+
+
+points = st.builds(Point, **{name: of_column(name) for name in COLUMNS})
 """Any point that can be written down, whether or not it keeps the rules of a grid."""
 
 cases = st.builds(Case, points, st.sampled_from(["eager", "sdpa", "users.kernel:adapt"]))

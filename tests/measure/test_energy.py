@@ -8,13 +8,13 @@ from time import perf_counter
 import pytest
 import torch
 
-from bench.machine import facts
 from bench.measure import energy
+from bench.measure.devices import Device
 from tests.make.points import point
 from tests.measure.stub import case, put_nvml
 
 
-class Device:
+class Counted:
     """A device whose calls take a millisecond and a joule each; its counter moves every few of them."""
 
     def __init__(self, step: int = 7) -> None:
@@ -39,22 +39,22 @@ def no_wait() -> None:
 
 
 @pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> Device:
+def device(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Return a device whose time is the time."""
-    device = Device()
+    device = Counted()
     monkeypatch.setattr(energy, "perf_counter", device.seconds)
     return device
 
 
 @pytest.mark.parametrize("step", [1, 7, 20, 100])
-def test_a_call_of_a_joule_is_a_joule(device: Device, step: int) -> None:
+def test_a_call_of_a_joule_is_a_joule(device: Counted, step: int) -> None:
     """Whatever the steps of the counter are, the joules between two of them belong to the calls between them."""
     device.step = step
     assert energy.per_call_j(device.joules, device.call, 1e-3, no_wait) == pytest.approx(1.0, abs=0.05)
     assert device.calls >= energy.SPAN_S / 1e-3
 
 
-def test_a_long_call_is_a_batch_of_its_own(device: Device) -> None:
+def test_a_long_call_is_a_batch_of_its_own(device: Counted) -> None:
     """Calls longer than the span are made twice: before the first step and between the steps."""
 
     def call() -> None:
@@ -64,83 +64,24 @@ def test_a_long_call_is_a_batch_of_its_own(device: Device) -> None:
     assert device.calls == 2 * 3000
 
 
-def test_a_counter_that_stands_still_tells_nothing(device: Device) -> None:
+def test_a_counter_that_stands_still_tells_nothing(device: Counted) -> None:
     """The counter is given up after a second of calls, and the energy is empty, not 0."""
     assert energy.per_call_j(lambda: 5.0, device.call, 1e-3, no_wait) is None
     assert device.seconds() < 2 * energy.STILL_S
 
 
-# A CPU's packages
-
-
-@pytest.fixture
-def powercap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Return a stand-in for the folder of RAPL's zones: two packages, and zones that are not to be counted."""
-    for folder, name, energy_uj in (
-        ("intel-rapl:0", "package-0", 990_000),
-        ("intel-rapl:0:0", "core", 7),
-        ("intel-rapl:1", "package-1", 5_000),
-        ("intel-rapl:2", "psys", 8),
-        ("intel-rapl-mmio:0", "package-0", 9),
-    ):
-        zone = tmp_path / folder
-        zone.mkdir()
-        (zone / "name").write_text(f"{name}\n")
-        (zone / "max_energy_range_uj").write_text("1000000\n")
-        (zone / "energy_uj").write_text(f"{energy_uj}\n")
-    monkeypatch.setattr(facts, "POWERCAP", tmp_path)
-    return tmp_path
-
-
-def shows(powercap: Path, package: int, energy_uj: int) -> None:
-    """Let a package's counter show so many microjoules."""
-    (powercap / f"intel-rapl:{package}" / "energy_uj").write_text(f"{energy_uj}\n")
-
-
-def test_packages_are_added_and_a_counter_may_wrap(powercap: Path) -> None:
-    """The counter of a package starts again at 0, twice; other zones are parts of the packages, or hold them."""
-    read = energy.of_packages()
-    assert read is not None
-    assert read() == 0
-    shows(powercap, 0, 10_000)
-    shows(powercap, 1, 6_000)
-    assert read() == pytest.approx(0.021)
-    shows(powercap, 0, 9_000)
-    assert read() == pytest.approx(0.021 + 0.999)
-
-
-def test_packages_that_can_not_be_read_have_no_energy(powercap: Path) -> None:
-    """If one of them doesn't tell, the others would be too little; one that goes away is no error of the case."""
-    read = energy.of_packages()
-    assert read is not None
-    for text in ("", "not supported\n"):
-        (powercap / "intel-rapl:1" / "energy_uj").write_text(text)
-        assert energy.of_packages() is None
-    (powercap / "intel-rapl:1" / "energy_uj").unlink()
-    assert energy.of_packages() is None
-    assert energy.per_call_j(read, lambda: None, 1.0, no_wait) is None
-
-
-def test_no_zones_no_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine without RAPL has an empty column."""
-    monkeypatch.setattr(facts, "POWERCAP", tmp_path / "none")
-    assert energy.of_packages() is None
-    with case(point(), "eager", tmp_path) as process:
-        process.prepare()
-        assert "energy_j" not in process.finish()["metrics"]
-
-
 @pytest.mark.slow
 def test_a_case_takes_the_energy_of_its_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With a counter of 50 W, a case that is ok has the joules of its calls, at the end of its rounds."""
-    monkeypatch.setattr(energy, "of_packages", lambda: lambda: 50 * perf_counter())
-    with case(point(), "sdpa", tmp_path) as process:
-        assert "energy_j" not in process.prepare()["metrics"]
-        process.sample()
-        reply = process.finish()
-        assert reply["status"] == "ok"
-        assert reply["metrics"]["energy_j"] > 0
-        assert process.channel.stages[-1] == "energy"
+    """With a counter of 50 W, a case that is ok has the joules of its calls, at the end of its rounds; else none."""
+    for counter in (None, lambda: 50 * perf_counter()):
+        monkeypatch.setattr(Device, "energy_counter", lambda _, counter=counter: counter)
+        with case(point(), "sdpa", tmp_path) as process:
+            assert "energy_j" not in process.prepare()["metrics"]
+            process.sample()
+            reply = process.finish()
+            assert reply["status"] == "ok"
+            assert (reply["metrics"].get("energy_j", 0.0) > 0) == bool(counter)
+            assert (process.channel.stages[-1] == "energy") == bool(counter)
 
 
 # A GPU's board
@@ -152,7 +93,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     return put_nvml(monkeypatch, nvmlDeviceGetTotalEnergyConsumption=lambda handle: {"GPU-1234": 1500}[handle])
 
 
-def test_the_calls_of_a_batch_have_ended_when_the_board_is_read(nvml: types.SimpleNamespace, device: Device) -> None:
+def test_the_calls_of_a_batch_have_ended_when_the_board_is_read(nvml: types.SimpleNamespace, device: Counted) -> None:
     """The device is synchronised after each batch, so that its calls are in what the counter shows."""
     waited: list[int] = []
     nvml.nvmlDeviceGetTotalEnergyConsumption = lambda _handle: 1000 * waited[-1] if waited else 0

@@ -8,7 +8,7 @@ import torch
 
 import impls
 from bench.measure import look, workload
-from bench.plan.layers import OF_THE_MODULE
+from bench.plan.case import OF_LAYERS
 from impls.graph.tracing import Untraceable
 from tests.make.points import point
 from tests.measure.stub import Announcements
@@ -114,7 +114,7 @@ def test_a_module_shows_its_shapes(name: str, columns: tuple[int, ...]) -> None:
     """Those of its largest core; without one, the tokens and the width of its input, however many dimensions."""
     unknown = point(layer=f"tests.tiny_models:{name}", num_tokens=1, token_len=1, channels=1, num_heads=1)
     shown = look.shape({"point": vars(unknown)}, Announcements())
-    assert shown == {**dict(zip(OF_THE_MODULE, columns, strict=True)), "batch": 0}
+    assert shown == {**dict(zip(OF_LAYERS, columns, strict=True)), "batch": 0}
 
 
 @pytest.mark.parametrize(

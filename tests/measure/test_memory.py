@@ -11,9 +11,8 @@ from torch import Tensor
 
 from bench.engine.worker import ALLOCATOR_VARIABLES, environment
 from bench.measure import memory, workload
-from bench.plan.case import HUGE, RETAINED, Case
+from bench.plan.case import RETAINED, Case
 from tests.make.points import point
-from tests.measure.conftest import without_huge_pages
 
 BLOCKS, BLOCK_BYTES = 1000, 60_000
 """Too small to be mapped one by one, and together too large to be overlooked."""
@@ -157,8 +156,7 @@ def test_what_is_free_between_blocks_goes_back_to_the_system() -> None:
 
 @on_linux
 @pytest.mark.slow
-@pytest.mark.parametrize("allocator", [RETAINED, pytest.param(HUGE, marks=without_huge_pages)])
-def test_memory_that_was_touched_faults_no_more(allocator: str) -> None:
+def test_memory_that_was_touched_faults_no_more() -> None:
     """A block as large as the one that was touched and freed finds its pages, if the allocator retains memory."""
     code = (
         "import resource, torch\n"
@@ -169,6 +167,6 @@ def test_memory_that_was_touched_faults_no_more(allocator: str) -> None:
         "torch.empty(1 << 26, dtype=torch.uint8).fill_(1)\n"
         "print(faults() - before)\n"
     )
-    variables = {**os.environ, **ALLOCATOR_VARIABLES[allocator]}
+    variables = {**os.environ, **ALLOCATOR_VARIABLES[RETAINED]}
     done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
     assert int(done.stdout) < 100

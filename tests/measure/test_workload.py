@@ -15,6 +15,7 @@ from bench.machine import sealed
 from bench.measure import devices, outputs, workload
 from bench.plan.case import Point
 from bench.sampling.inputs import SHIFTS, TimedCall
+from impls.layers.conv import GAMMA
 from tests.make.points import WITH_CONTEXT, of_layer, point
 
 
@@ -97,7 +98,7 @@ def test_what_a_point_says_of_its_layer_counts() -> None:
         49,
     )
     assert workload.make(point(qk_scale=0.25)).layer.scale == 0.25
-    assert workload.make(of_layer("conv")).layer.get_parameter("gamma").item() == workload.GAMMA > 0
+    assert workload.make(of_layer("conv")).layer.get_parameter("gamma").item() == GAMMA > 0
 
 
 def test_implementations_cannot_disturb_each_other() -> None:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from bench.harness import options
 from bench.machine import facts
 from bench.plan.again import Again
-from bench.plan.case import AS_IS, COLUMNS, CONTROL, Case, Point
+from bench.plan.case import AS_IS, COLUMNS, CONTROL, OF_LAYERS, Case, Point
 from bench.plan.columns import ValueKind
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
-from bench.plan.invocation import pytest_bench
-from bench.plan.layers import LAYERS, OF_THE_MODULE, is_own, shapes_itself
+from bench.plan.invocation import suite
+from bench.plan.layers import LAYERS, is_own, shapes_itself
 from bench.plan.sweep import Effort, Sweep
 from bench.store import plan
 from tests.make.points import of_layer, point
@@ -86,13 +86,13 @@ def points(draw: st.DrawFn) -> Point:
         assume(False)
         raise
     if is_own(made.layer) and shapes_itself(made.layer):
-        made = dataclasses.replace(made, **{name: draw(values(name)) for name in OF_THE_MODULE})
+        made = dataclasses.replace(made, **{name: draw(values(name)) for name in OF_LAYERS})
     return made
 
 
 def asked(words: list[str], original: Point) -> Sweep:
     """Return the sweep that the words ask for on a machine with a GPU and threads of its own; no worker is started."""
-    seen = {name: getattr(original, name) for name in OF_THE_MODULE}
+    seen = {name: getattr(original, name) for name in OF_LAYERS}
 
     def shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
         return tuple(
@@ -103,7 +103,6 @@ def asked(words: list[str], original: Point) -> Sweep:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(options, "_shaped", shaped)
         patch.setattr(facts, "default_threads", lambda: 77)
-        patch.setattr(facts, "default_allocator", lambda: "system")
         return plan.wanted(options.request(PARSER.parse_args(words)))
 
 
@@ -116,8 +115,8 @@ def asked(words: list[str], original: Point) -> Sweep:
 def test_the_command_asks_for_the_row_alone(original: Point, implementation: str, baseline: str, control: bool) -> None:
     """The options of the suite read its words as this point, this implementation, the same baseline and control."""
     command = Again(baseline, control).command(Case(original, implementation))
-    assert command.startswith(f"{pytest_bench()} ")
-    sweep = asked(shlex.split(command.removeprefix(pytest_bench())), original)
+    assert command.startswith(f"{suite()} run ")
+    sweep = asked(shlex.split(command.removeprefix(f"{suite()} run")), original)
     assert sweep.points == (original,)
     assert sweep.baseline == baseline
     assert sweep.control is control

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.plan import invocation
-from bench.plan.invocation import COMMAND, ROOT, pytest_bench, python, short, suite
+from bench.plan.invocation import COMMAND, ROOT, python, short, suite
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def answered(command: str) -> list[str]:
 def test_in_the_checkout_and_with_its_interpreter_a_command_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the documents write it."""
     monkeypatch.chdir(ROOT)
-    assert (python(), pytest_bench()) == ("python", "python -m pytest bench")
+    assert (python(), short(), suite()) == ("python", "python -m bench", "python -m bench")
 
 
 @pytest.mark.parametrize(("name", "value"), [("NOX_CURRENT_SESSION", "bench"), ("PATH", "/nowhere")])
@@ -55,11 +55,10 @@ def test_the_folders_in_which_a_user_finds_modules_stay(tmp_path: Path, monkeypa
     assert name == "users_own"
     (separators,) = answered(f"{python()} -c 'import os; print(os.environ[\"PYTHONPATH\"].count(os.pathsep))'")
     assert separators == "1"
-    assert Path(pytest_bench().split()[-1]).resolve() == ROOT / "bench"
 
 
 def test_a_program_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its name if a shell finds it, else by its path; help names it alone. `run` of a module goes on as `run`."""
+    """By its name if a shell finds it, else by its path; help names it alone."""
     program = tmp_path / COMMAND
     program.touch(0o755)
     monkeypatch.setattr(sys, "argv", [str(program)])
@@ -67,11 +66,4 @@ def test_a_program_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pytest
     assert (short(), suite()) == (COMMAND, f"{tmp_path.name}/{COMMAND}")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(invocation, "IS_INSTALLED", True)
-    assert (suite(), pytest_bench()) == (COMMAND, f"{COMMAND} run")
-
-
-def test_the_command_of_a_module_is_written_with_its_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was measured by `python -m bench run` goes on by it."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(sys, "argv", [str(ROOT / "bench" / "__main__.py"), "run"])
-    assert (short(), suite(), pytest_bench()) == ("python -m bench", "python -m bench", "python -m bench run")
+    assert suite() == COMMAND

@@ -9,24 +9,25 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import inspection, workload
 from bench.measure.devices import device
-from bench.plan.case import Case, Point
+from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point
+from bench.plan.columns import Role
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import LAYERS, OF_THE_MODULE, flops, least_bytes, module_of, of_core, peak_bytes, steps
+from bench.plan.layers import LAYERS, flops, following, least_bytes, module_of, of_core, peak_bytes, steps
 from impls.modules.making import make
 from tests.make.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
 OWN = {"threads": 1, "layer": "mylayer:MyAttention", "num_tokens": 7, "channels": 10}
 
-LEAST: dict[str, dict[str, Any]] = {
-    "vit": {"num_tokens": 7, "channels": 12, "num_heads": 3},
-    "self": {"num_tokens": 7, "token_len": 10, "channels": 14, "key_channels": 6},
-    "patch": {"image_size": 12, "patch_size": 4, "channels": 12, "num_heads": 3},
-    "conv": {"image_size": 3, "channels": 16},
-    "attention": {"num_tokens": 7, "channels": 12, "num_heads": 3},
-    "core": {"num_tokens": 7, "channels": 12, "num_heads": 3},
-}
-"""What a grid must give for the tiny point of each layer."""
+OF_FUNCTION = [name for name, column in COLUMNS.items() if column.role not in (Role.LAYER, Role.EXECUTION)]
+
+
+def least(at: Point) -> dict[str, Any]:
+    """Return the columns of a point that a grid must give: those that are unusual and don't follow from others."""
+    follows = following(at)
+    names = [name for name in OF_FUNCTION if not COLUMNS[name].is_usual(at) and getattr(at, name) != follows.get(name)]
+    return {name: getattr(at, name) for name in names}
+
 
 SHAPES = [
     point(batch=2, num_tokens=16, token_len=64, channels=64, num_heads=4),
@@ -54,7 +55,7 @@ FEATURES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def expanded(layer: str, **values: Any) -> Any:
     """Return the one point of a layer that a grid gives, on a machine with one thread."""
-    given = {**DEFAULTS, "threads": 1, "batch": 2, **LEAST[layer], **values, "layer": layer}
+    given = {**DEFAULTS, "threads": 1, **least(of_layer(layer)), **values, "layer": layer}
     (only,) = expand({name: value for name, value in given.items() if value != "missing"})
     return only
 
@@ -206,9 +207,9 @@ def test_a_users_layer_needs_tokens_and_channels() -> None:
         ("my:Layer[seq_len=9,batch=3]", {"num_tokens": 9, "batch": 3}),
         ("my:Layer[window_size=32,img_size=32,mask=causal]", {"window_size": None, "image_size": None, "mask": "none"}),
         ("my:Layer[heads=0,dim=x,mask=true,device=cuda]", {"num_heads": 1, "token_len": 10, "mask": "none"}),
-        ("my:Layer[input=3x5x16]", {**dict.fromkeys(OF_THE_MODULE, 1), "batch": 3}),
-        ("my:Layer[input=my:inputs,heads=2]", {**dict.fromkeys(OF_THE_MODULE, 1), "batch": 0}),
-        ("timm:vit_tiny[at=blocks.0.attn]", dict.fromkeys(OF_THE_MODULE, 1)),
+        ("my:Layer[input=3x5x16]", {**dict.fromkeys(OF_LAYERS, 1), "batch": 3}),
+        ("my:Layer[input=my:inputs,heads=2]", {**dict.fromkeys(OF_LAYERS, 1), "batch": 0}),
+        ("timm:vit_tiny[at=blocks.0.attn]", dict.fromkeys(OF_LAYERS, 1)),
     ],
 )
 def test_arguments_in_a_name_are_columns(name: str, columns: dict[str, Any]) -> None:
@@ -239,7 +240,7 @@ def test_an_argument_in_a_name_holds() -> None:
 )
 def test_a_core_shows_the_columns_of_its_module(core: dict[str, Any], expected: tuple[int, ...]) -> None:
     """Tokens are those of queries; heads are in the shape, or beside it if one operator computes the whole layer."""
-    assert tuple(of_core(core, "my:Layer")[column] for column in OF_THE_MODULE) == expected
+    assert tuple(of_core(core, "my:Layer")[column] for column in OF_LAYERS) == expected
     assert of_core(core, "my:Layer[dim=96,num_heads=3]")["num_heads"] == 3
 
 
@@ -319,6 +320,7 @@ def test_a_core_has_the_products_of_visible_pairs(columns: dict[str, Any], pairs
     ("layer", "columns"),
     [
         *((layer, {}) for layer in OF_LAYER),
+        ("vit", {"dtype": "bfloat16"}),
         *FEATURES.values(),
         ("core", {"attn_bias": "given", "num_kv_tokens": 5}),
         ("core", {"attn_bias": "learned"}),
@@ -326,10 +328,9 @@ def test_a_core_has_the_products_of_visible_pairs(columns: dict[str, Any], pairs
         ("attention", {"mask": "padding"}),
     ],
 )
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_least_bytes_are_those_of_input_weights_and_output(dtype: str, layer: str, columns: dict[str, Any]) -> None:
+def test_the_least_bytes_are_those_of_input_weights_and_output(layer: str, columns: dict[str, Any]) -> None:
     """Each tensor that lives outside the call counts once, a mask and a bias too; it is what a worker reports."""
-    at = of_layer(layer, dtype=dtype, **columns)
+    at = of_layer(layer, **columns)
     work = workload.make(at)
     tensors = [*work.inputs(), work.direction, *work.layer.state_dict().values()]
     assert least_bytes(at) == sum(tensor.nbytes for tensor in tensors) == work.least_work.least_bytes

@@ -57,7 +57,7 @@ def test_a_core_has_columns(of: dict[str, Any], expected: dict[str, Any]) -> Non
     """They are a point of the layer core, with the mode, the threads and the device of the model."""
     assert obstacle(of) == ""
     values = core_columns(of, point(mode="train", threads=2))
-    (only,) = expand({**DEFAULTS, **values}, "retained")
+    (only,) = expand({**DEFAULTS, **values})
     assert {name: getattr(only, name) for name in expected} == expected
     assert (only.layer, only.mode, only.threads, only.device) == ("core", "train", 2, "cpu")
 

@@ -3,7 +3,16 @@
 import pytest
 
 from bench.plan.case import Case
-from bench.show.rows import against_data_sheets, by_point, data_sheet_share, measured, plain, reason, unmeasured
+from bench.show.rows import (
+    against_data_sheets,
+    by_point,
+    data_sheet_share,
+    facts,
+    measured,
+    plain,
+    reason,
+    unmeasured,
+)
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.make.points import vit_s
 from tests.make.results import quick, results
@@ -19,6 +28,14 @@ def test_rows_hold_plain_values_and_have_a_time_or_a_reason() -> None:
     assert (lost["latency_s"], lost["num_tokens"], reason(lost)) == (None, 197, "RuntimeError: bad")
     assert rows[0]["detail"] is None
     assert [len(gathered) for gathered in by_point(quick()).values()] == [7] * 12
+
+
+def test_facts_are_what_is_fixed() -> None:
+    """The device with its name, and no column that a picture shows."""
+    row = {"device_name": "A CPU"}
+    expected = ("vit", "cpu (A CPU)", "float32", "inference", "B=8", "N=197", "C=384", "H=6", "1 thread")
+    assert facts(vit_s(), [row, row]) == [*expected]
+    assert "N=197" not in facts(vit_s(), [row], ["num_tokens"])
 
 
 def test_a_row_on_a_known_card_has_a_share_of_its_data_sheet() -> None:

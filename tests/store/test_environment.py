@@ -132,9 +132,9 @@ def with_runtimes(**versions: str) -> Environment:
 
 def test_a_runtime_that_both_runs_used_must_be_the_same() -> None:
     """The runtime's version is a difference like that of torch; a runtime that one run alone used is none."""
-    older, newer = with_runtimes(openvino="2026.3", jax="0.10"), with_runtimes(openvino="2026.4")
+    older, newer = with_runtimes(openvino="2026.3", onnxruntime="0.10"), with_runtimes(openvino="2026.4")
     assert differences(older, newer) == ["openvino: '2026.3' against '2026.4'"]
-    assert differences(with_runtimes(jax="0.10"), newer) == []
+    assert differences(with_runtimes(onnxruntime="0.10"), newer) == []
     assert older.env_id == newer.env_id == environment().env_id
 
 
@@ -142,7 +142,7 @@ def test_a_run_that_goes_on_remembers_new_runtimes(tmp_path: Path) -> None:
     """The file gets those that it lacks, and keeps everything else."""
     save(dataclasses.replace(environment(), context={"host": "first"}), tmp_path)
     save(with_runtimes(openvino="2026.4"), tmp_path)
-    save(with_runtimes(jax="0.10"), tmp_path)
+    save(with_runtimes(onnxruntime="0.10"), tmp_path)
     loaded = load(tmp_path)
     assert loaded is not None
-    assert (loaded.runtimes, loaded.context) == ({"openvino": "2026.4", "jax": "0.10"}, {"host": "first"})
+    assert (loaded.runtimes, loaded.context) == ({"openvino": "2026.4", "onnxruntime": "0.10"}, {"host": "first"})

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bench.plan.errors import CannotWrite
 from bench.store import journal
-from bench.store.journal import JOURNAL, SET_ASIDE
+from bench.store.journal import JOURNAL
 from bench.store.record import SCHEMA_VERSION, SEAL_BYTES, Record, encode_line, sealed
 from tests.make.records import record
 from tests.refusals import refusal
@@ -48,9 +48,8 @@ def test_replicates_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_journal_has_no_records(tmp_path: Path) -> None:
-    """A folder that nothing was measured into holds no records and needs no repair; one that vanished is an error."""
+    """A folder that nothing was measured into holds no records; one that vanished is an error."""
     assert journal.read(tmp_path) == []
-    assert journal.repair(tmp_path)[1] == []
     assert "No such file" in refusal(journal.append, tmp_path / "gone", replicate("eager"))
     assert list(tmp_path.iterdir()) == []
 
@@ -84,7 +83,7 @@ def test_a_failure_that_was_tried_again_does_not_count() -> None:
 @settings(deadline=None, max_examples=30)
 @given(st.data())
 def test_a_journal_cut_anywhere_holds_the_lines_before_the_cut(data: st.DataObject) -> None:
-    """Wherever a kill cuts the journal, the lines that were whole by then are read, and a repair ends it cleanly."""
+    """Wherever a kill cuts the journal, the lines that were whole by then count, and so does what is appended."""
     replicates = [replicate("eager", "sdpa"), replicate("eager", "sdpa", process=1), replicate("eager", process=2)]
     lines = {line_of(one): one for each in replicates for one in each}
     ends = [end - 1 for end in itertools.accumulate(map(len, lines))]
@@ -97,25 +96,11 @@ def test_a_journal_cut_anywhere_holds_the_lines_before_the_cut(data: st.DataObje
         (run / JOURNAL).write_bytes((run / JOURNAL).read_bytes()[:cut])
 
         assert journal.read(run) == whole
-        _, notices = journal.repair(run)
-        assert [f"line {len(whole) + 1} is no record" in notice for notice in notices] == [True] * len(notices)
-        assert (run / SET_ASIDE).exists() == bool(notices)
         journal.append(run, late)
-
-        assert journal.read(run) == whole + late
-        assert journal.repair(run)[1] == []
-
-
-def test_what_is_set_aside_stays(tmp_path: Path) -> None:
-    """A second repair adds to what the first set aside, and neither leaves another file behind."""
-    for cut in (b'{"first', b'{"second'):
-        with (tmp_path / JOURNAL).open("ab") as file:
-            file.write(cut)
-        journal.repair(tmp_path)
-
-    assert (tmp_path / SET_ASIDE).read_bytes() == b'{"first\n{"second\n'
-    assert (tmp_path / JOURNAL).read_bytes() == b""
-    assert {path.name for path in tmp_path.iterdir()} == {JOURNAL, SET_ASIDE}
+        contents = journal.scan(run)
+        assert contents.records == whole + late
+        torn = [] if cut in (0, *(end + extra for end in ends for extra in (0, 1))) else [[len(whole) + 1]]
+        assert [*contents.faults.values()] == torn
 
 
 @pytest.mark.parametrize("share", [0, 0.1, 0.6])
@@ -132,7 +117,6 @@ def test_a_write_that_the_disk_cuts_short_is_taken_back(tmp_path: Path, share: f
     assert (tmp_path / JOURNAL).read_bytes() == before
     journal.append(tmp_path, next_one)
     assert journal.read(tmp_path) == [*first, *next_one]
-    assert journal.repair(tmp_path)[1] == []
 
 
 @pytest.mark.parametrize("fails", ["write", "fsync"])
@@ -160,8 +144,6 @@ def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
     path = tmp_path / JOURNAL
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
 
-    assert journal.read(tmp_path) == first
-    assert journal.repair(tmp_path)[1] == []
     journal.append(tmp_path, second)
     assert journal.read(tmp_path) == first + second
     assert path.read_bytes() == b"".join(line_of(one) for one in first + second)
@@ -171,17 +153,17 @@ def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
 
 
 def test_the_first_record_of_a_case_and_process_counts(tmp_path: Path) -> None:
-    """A line that stands twice, and a replicate of another writer with the same number, are set aside by number."""
+    """A line that stands twice, and a replicate of another writer with the same number, are named by number."""
     whole = replicate("eager", "sdpa")
     other = [line_of(dataclasses.replace(one, detail="the other writer's")) for one in whole]
     lines = [line_of(one) for one in whole]
     (tmp_path / JOURNAL).write_bytes(b"".join([lines[0], lines[0], lines[1], *other]))
 
-    assert journal.read(tmp_path) == whole
-    _, (notice,) = journal.repair(tmp_path)
-    assert "lines 2, 4, 5 are of a case and process that already stand above" in notice
-    assert (tmp_path / JOURNAL).read_bytes() == b"".join(lines)
-    assert (tmp_path / SET_ASIDE).read_bytes() == b"".join([lines[0], *other])
+    contents = journal.scan(tmp_path)
+    assert contents.records == whole
+    assert contents.faults == {journal.REPEATED: [2, 4, 5]}
+    (notice,) = contents.notices()
+    assert notice.startswith(f"{tmp_path / JOURNAL}: lines 2, 4, 5 are ")
 
 
 # Journals that are none
@@ -210,6 +192,7 @@ FOREIGN: dict[str, bytes] = {
     "another schema by a flipped bit": RECORD.replace(
         b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version":%d' % (SCHEMA_VERSION ^ 1)
     ),
+    "a plan with a flipped bit": sealed(b'{"schema_version":%d,"plan":{}}' % SCHEMA_VERSION)[:-10] + b'00000000"}',
     "an unknown status": resealed(b'"ok"', b'"fine"'),
     "a batch of another kind": resealed(b'"batch":8', b'"batch":[8]'),
     "a process that is none": resealed(b'"process":0', b'"process":-1'),
@@ -219,45 +202,41 @@ FOREIGN: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_a_foreign_line_is_set_aside(tmp_path: Path, kind: str) -> None:
+def test_a_foreign_line_does_not_count(tmp_path: Path, kind: str) -> None:
     """A line that is no record, or a damaged one, is named with the file and its number; all others count."""
     foreign, place = FOREIGN[kind], len(kind) % 3
     whole = replicate("sdpa", "online")
     lines = [line_of(one) for one in whole]
     (tmp_path / JOURNAL).write_bytes(b"".join([*lines[:place], foreign + b"\n", *lines[place:]]))
 
-    assert journal.read(tmp_path) == whole
-    _, (notice,) = journal.repair(tmp_path)
+    contents = journal.scan(tmp_path)
+    assert contents.records == whole
+    (notice,) = contents.notices()
     assert notice.startswith(f"{tmp_path / JOURNAL}: line {place + 1} is no record of attention-bench (")
     assert "\n" not in notice
-    assert (tmp_path / SET_ASIDE).read_bytes() == foreign + b"\n"
-    assert (tmp_path / JOURNAL).read_bytes() == b"".join(lines)
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.binary(min_size=1).filter(lambda line: b"\n" not in line and line.strip()))
 def test_no_garbage_passes(garbage: bytes) -> None:
-    """Whatever bytes stand in a line, it is set aside as no record, and nothing worse happens."""
+    """Whatever bytes stand in a line, it doesn't count, and nothing worse happens."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / JOURNAL).write_bytes(garbage + b"\n")
 
-        assert journal.read(Path(folder)) == []
-        _, (notice,) = journal.repair(Path(folder))
-        assert "line 1 is no record" in notice
+        contents = journal.scan(Path(folder))
+        assert (contents.records, [*contents.faults.values()]) == ([], [[1]])
 
 
 @pytest.mark.parametrize(
     ("version", "rule"), [(SCHEMA_VERSION + 1, f"reads up to {SCHEMA_VERSION}"), (8, "reads 9 and")]
 )
 def test_another_schema_is_refused(tmp_path: Path, version: int, rule: str) -> None:
-    """The whole journal is, in one line with the file, the line's number and both versions; nothing is set aside."""
+    """The whole journal is, in one line with the file, the line's number and both versions."""
     other = resealed(b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version":%d' % version)
     for line in (other, other[:-SEAL_BYTES] + b"}"):
         (tmp_path / JOURNAL).write_bytes(line_of(record()) + line + b"\n")
-        for call in (journal.read, journal.repair):
-            message = f"{tmp_path / JOURNAL}: line 2: results have schema_version {version}; this suite {rule}"
-            assert refusal(call, tmp_path).startswith(message)
-        assert [path.name for path in tmp_path.iterdir()] == [JOURNAL]
+        message = f"{tmp_path / JOURNAL}: line 2: results have schema_version {version}; this suite {rule}"
+        assert refusal(journal.read, tmp_path).startswith(message)
 
 
 def test_samples_that_no_measurement_can_be_are_refused_when_they_are_read(tmp_path: Path) -> None:

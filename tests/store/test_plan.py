@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,46 +9,93 @@ import pytest
 
 from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.errors import WrongRequest
+from bench.plan.grid import Shard
 from bench.plan.sweep import Effort, Sweep, load_sweep, shipped_names
 from bench.store import journal, plan
 from bench.store.journal import JOURNAL
 from bench.store.plan import PLAN, continued
-from bench.store.record import SCHEMA_VERSION
 from tests.make.points import OF_LAYER, of_layer, point, vit_s
 from tests.make.records import record
-from tests.refusals import refusal, unseen_flips
+from tests.refusals import refusal
 
 SWEEP = Sweep("mine", (point(), point(num_tokens=5)), ("eager", "sdpa"), effort=Effort(processes=2, budget_s=1.5))
 
 
-def test_every_shipped_sweep_comes_back(tmp_path: Path) -> None:
-    """Points, implementations, baseline, effort and name are what they were; published figures stay in the sweep."""
-    for name in shipped_names():
-        sweep = dataclasses.replace(load_sweep(name), published=())
+RACE = Effort(race=True, bound=0.01, within_s=40.0)
+
+SWEEPS = {
+    **{name: dataclasses.replace(load_sweep(name), published=()) for name in shipped_names()},
+    "every layer": dataclasses.replace(SWEEP, points=tuple(of_layer(layer) for layer in OF_LAYER)),
+    "a shard": SWEEP.sharded(Shard(2, 2)),
+    "a duel": dataclasses.replace(SWEEP, implementations=(BEFORE, AFTER), baseline=BEFORE, control=True, effort=RACE),
+    "a name that is gone": dataclasses.replace(SWEEP, implementations=("eager", "jax")),
+}
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_plan_comes_back_and_stands_in_the_journal_once(name: str, tmp_path: Path) -> None:
+    """It is one line of JSON; its columns that a layer doesn't use are left out, and records may follow it."""
+    sweep = SWEEPS[name]
+    for _ in range(2):
         plan.save(sweep, tmp_path)
-        assert plan.load(tmp_path) == sweep
-
-
-def test_points_of_every_layer_come_back(tmp_path: Path) -> None:
-    """The file leaves out columns that a layer doesn't use, and may leave out those that have a value if absent."""
-    sweep = dataclasses.replace(SWEEP, points=tuple(of_layer(layer) for layer in OF_LAYER))
-    plan.save(sweep, tmp_path)
+        journal.append(tmp_path, [record("eager")])
     assert plan.load(tmp_path) == sweep
-    content = json.loads((tmp_path / PLAN).read_text())
-    assert all(None not in columns.values() for columns in content["points"])
+    planned, *records = map(json.loads, (tmp_path / JOURNAL).read_text().splitlines())
+    assert all(None not in columns.values() for columns in planned["plan"]["points"])
+    assert {record["implementation"] for record in records} == {"eager"}
+
+
+def test_the_latest_plan_counts(tmp_path: Path) -> None:
+    """One that a kill has torn is none, as is one with a flipped bit."""
+    wider = dataclasses.replace(SWEEP, implementations=("eager", "sdpa", "mha"))
+    plan.save(SWEEP, tmp_path)
+    first = (tmp_path / JOURNAL).read_bytes()
+    plan.save(wider, tmp_path)
+    assert plan.load(tmp_path) == wider
+    both = (tmp_path / JOURNAL).read_bytes()
+    for damaged in (both[:-20], both.replace(b'"mha"', b'"mhb"')):
+        (tmp_path / JOURNAL).write_bytes(damaged)
+        assert plan.load(tmp_path) == SWEEP
+        assert [*journal.scan(tmp_path).faults.values()] == [[2]]
+    (tmp_path / JOURNAL).write_bytes(first[:-20] + b"\n")
+    assert plan.load(tmp_path) is None
+
+
+def older(folder: Path, **changes: Any) -> Path:
+    """Write the plan of a run of schema 10, which had a file of its own, and return its path."""
+    content = json.loads(plan.encode(SWEEP))["plan"]
     for columns in content["points"]:
-        del columns["mask"]
-    del content["head_crc32"], content["points_crc32"]
-    (tmp_path / PLAN).write_text(json.dumps(content))
-    assert plan.load(tmp_path) == sweep
+        del columns["mask"]  # has a value if absent
+    content = {"schema_version": 10, **content, "head_crc32": 1, "made": {"journal_bytes": 1}, **changes}
+    (folder / PLAN).write_text(json.dumps(content, indent=2))
+    return folder / PLAN
 
 
-def test_a_duel_comes_back(tmp_path: Path) -> None:
-    """The sides of a duel are no implementations, and what its effort leaves out stays left out."""
-    effort = Effort(race=True, bound=0.01, within_s=40.0)
-    sweep = dataclasses.replace(SWEEP, implementations=(BEFORE, AFTER), baseline=BEFORE, control=True, effort=effort)
-    plan.save(sweep, tmp_path)
-    assert plan.load(tmp_path) == sweep
+def test_the_plan_of_an_older_run_is_read_and_moves_into_its_journal(tmp_path: Path) -> None:
+    """It moves when the run goes on; until then nothing is written."""
+    path = older(tmp_path)
+    assert plan.load(tmp_path) == SWEEP
+    assert [*tmp_path.iterdir()] == [path]
+    plan.keep(SWEEP, journal.scan(tmp_path))
+    assert [each.name for each in tmp_path.iterdir()] == [JOURNAL]
+    assert plan.load(tmp_path) == SWEEP
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"points": None}, "holds no plan of attention-bench (points must be a list, got None)"),
+        ({"effort": {"budget_s": "long"}}, "(effort.budget_s must be a number, got"),
+        ({"schema_version": 99}, "plans have schema_version 99; this suite reads up to"),
+        ({"schema_version": 8, "effort": []}, "plans have schema_version 8; this suite reads"),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_its_file(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """An older file that was changed by hand, or one of a newer suite, is refused in one line."""
+    path = older(tmp_path, **changes)
+    line = refusal(plan.load, tmp_path)
+    assert all(words in line for words in (message, str(path)))
+    assert "\n" not in line
 
 
 def test_a_folder_without_a_run_has_no_plan(tmp_path: Path) -> None:
@@ -58,14 +104,10 @@ def test_a_folder_without_a_run_has_no_plan(tmp_path: Path) -> None:
     assert [plan.load(tmp_path / name) for name in ("missing", "", "file")] == [None] * 3
     (tmp_path / JOURNAL).touch()
     assert plan.load(tmp_path) is None
-    assert plan.effort_of(tmp_path) is None
 
 
 def test_a_folder_that_lost_its_plan_has_that_of_its_records(tmp_path: Path) -> None:
-    """The plan has their points, implementations and control, eager as the baseline, and as many processes.
-
-    The effort isn't known.
-    """
+    """The plan has their points, implementations and control, eager as the baseline, and as many processes."""
     names = ("sdpa", "eager", CONTROL)
     records = [record(name, process=process) for process in (0, 1) for name in names]
     journal.append(tmp_path, [dataclasses.replace(each, replicate_size=3) for each in records])
@@ -73,57 +115,7 @@ def test_a_folder_that_lost_its_plan_has_that_of_its_records(tmp_path: Path) -> 
     assert of_records is not None
     assert (of_records.points, of_records.implementations) == ((vit_s(),), ("sdpa", "eager"))
     assert (of_records.baseline, of_records.control, of_records.effort.processes) == ("eager", True, 2)
-    assert plan.effort_of(tmp_path) is None
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda text: text[:-3], "is no plan of attention-bench (it is not JSON)"),
-        (lambda text: f"[{text}]", "is no plan of attention-bench (it must be an object, got [{"),
-        (lambda text: text.replace('"points"', '"dots"'), "(points is missing)"),
-        (lambda text: text.replace('"budget_s": 1.5', '"budget_s": "long"'), "(effort.budget_s must be a number, got"),
-        (lambda text: text.replace('"num_heads": 3', '"num_heads": 5'), "channels = 12 must be divisible"),
-        (
-            lambda text: text.replace('"num_heads": 3', '"num_heads": [3, 4]'),
-            "(points[0].num_heads must be a whole number, got [3, 4])",
-        ),
-        (lambda text: text.replace('"sdpa"', '"sdap"'), "'sdap'"),
-        (
-            lambda text: text.replace(f'"schema_version": {SCHEMA_VERSION}', '"schema_version": 99'),
-            "plans have schema_version 99; this suite reads up to",
-        ),
-        (
-            lambda text: text.replace(f'"schema_version": {SCHEMA_VERSION}', '"schema_version": 8, "is": []'),
-            "plans have schema_version 8; this suite reads",
-        ),
-    ],
-)
-def test_what_is_no_plan_is_refused_with_its_file(change: Any, message: str, tmp_path: Path) -> None:
-    """A file that was changed by hand, or by a newer suite, is refused in one line."""
-    plan.save(SWEEP, tmp_path)
-    path = tmp_path / PLAN
-    path.write_text(change(re.sub(r' *"(head|points)_crc32": \d+,\n', "", path.read_text())))
-    line = refusal(plan.load, tmp_path)
-    assert all(words in line for words in (message, str(path)))
-    assert "\n" not in line
-
-
-def test_no_flipped_bit_goes_unseen(tmp_path: Path) -> None:
-    """Wherever a bit of the file is another one, the plan is refused in one line, or is the same."""
-    plan.save(SWEEP, tmp_path, plan.Made(1, 2))
-    assert unseen_flips(plan.load, tmp_path / PLAN) == []
-
-
-def test_a_plan_that_was_changed_by_hand_says_the_way_out(tmp_path: Path) -> None:
-    """A value that is as good as the written one is refused too: nothing else says what was planned."""
-    plan.save(SWEEP, tmp_path)
-    path = tmp_path / PLAN
-    path.write_text(path.read_text().replace('"num_tokens": 5', '"num_tokens": 6'))
-    assert "its points must have the CRC-32" in refusal(plan.load, tmp_path)
-    journal.append(tmp_path, [record("eager")])
-    path.unlink()
-    assert plan.load(tmp_path) is not None
+    assert plan.of(journal.scan(tmp_path)) is None
 
 
 def test_the_same_sweep_goes_on_under_any_name_and_in_any_order() -> None:

@@ -18,7 +18,6 @@ from bench.store.record import (
     Cases,
     Record,
     Samples,
-    check_schema,
     decode_line,
     encode_line,
     record_of,
@@ -27,7 +26,6 @@ from bench.store.record import (
 )
 from tests.make.records import record
 from tests.make.strategies import records
-from tests.refusals import refusal
 
 NEEDED = [
     "implementation",
@@ -85,14 +83,6 @@ def test_a_metric_has_its_type() -> None:
     """A whole number is a number too, several texts are a tuple, and empty stays empty."""
     given = {"error": 0, "kernels": ["a", "b"], "peak_bytes": None}
     assert [reported(name, value) for name, value in given.items()] == [0, ("a", "b"), None]
-
-
-def test_another_schema_is_refused_with_the_way_out() -> None:
-    """A newer one needs a newer suite, an older one the suite that wrote it."""
-    check_schema(4, 4, oldest=4)
-    assert refusal(check_schema, 5, 4) == "results have schema_version 5; this suite reads up to 4, so update the suite"
-    older = refusal(check_schema, 3, 4, "results", 4)
-    assert older.startswith("results have schema_version 3; this suite reads 4 and newer, so read them with the suite")
 
 
 def read(content: bytes) -> Record:
@@ -182,14 +172,13 @@ def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None
     [
         ({"timings_s": [[0.5], [float("nan")], [0.5]]}, "samples.timings_s[1][0] must be a number above 0.0, got nan"),
         ({"timings_s": [[0.5], [0.0], [0.5]]}, "got 0.0"),
-        ({"timings_s": [[0.5], [10**400], [0.5]]}, "must be a number in range, got 1000"),
+        ({"timings_s": [[0.5], [10**400], [0.5]]}, "in range, got 1000"),
         ({"timings_s": [[0.5], [True], [0.5]]}, "got True"),
         ({"timings_s": [[0.5], [], [0.5]]}, "samples.timings_s[1] must be a list with a length of at least 1, got []"),
-        ({"timings_s": [0.5, 0.5, 0.5]}, "samples.timings_s[0] must be a list, got 0.5"),
+        ({"timings_s": [0.5, 0.5, 0.5]}, "samples.timings_s[0]"),
         ({"faults": [0, 0, 0, 0]}, "rounds has 3 values and faults has 4"),
-        ({"rounds": [0, 1, -1]}, "samples.rounds[2] must be a whole number of at least 0, got -1"),
-        ({"rounds": "012"}, "samples.rounds must be a list, got '012'"),
-        ({"others": [0.1, float("nan"), 0.1]}, "samples.others[1] must be a number of at least 0.0, got nan"),
+        ({"rounds": [0, 1, -1]}, "samples.rounds[2]"),
+        ({"others": [0.1, float("nan"), 0.1]}, "samples.others[1]"),
         ({"rounds": [], "timings_s": [], "switches": [], "faults": []}, "at least one sample if the status is ok"),
     ],
 )
@@ -200,22 +189,16 @@ def test_samples_that_no_measurement_can_be_are_refused(samples: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("values", "reason"),
+    "values",
     [
-        ({"process": True}, "process must be a whole number, got True"),
-        ({"detail": None}, "detail must be text, got None"),
-        ({"kernels": [1]}, "kernels[0] must be text, got 1"),
-        ({"replicate_size": 0}, "replicate_size must be a whole number of at least 1, got 0"),
-        ({"batch": "8"}, "batch must be a whole number, got '8'"),
-        ({"qkv_bias": 0}, "qkv_bias must be true or false, got 0"),
-        ({"status": "fine"}, "status must be text matching regex '^(ok|unsupported|incorrect|fallback|oom|"),
-        ({"status": "ok\n"}, r"got 'ok\n'"),
-        ({"schema_version": "9"}, "schema_version must be a whole number, got '9'"),
+        {"process": True}, {"detail": None}, {"kernels": [1]}, {"replicate_size": 0}, {"batch": "8"}, {"qkv_bias": 0},
+        {"status": "fine"}, {"status": "ok\n"}, {"schema_version": "9"},
     ],
-)
-def test_values_that_no_measurement_can_be_are_refused(values: dict[str, Any], reason: str) -> None:
-    """Wrong types, booleans as numbers, negative numbers and those that are none."""
-    with pytest.raises(ValueError, match=re.escape(reason)):
+)  # fmt: skip
+def test_values_that_no_measurement_can_be_are_refused(values: dict[str, Any]) -> None:
+    """Wrong types, booleans as numbers, negative numbers and those that are none; the reason names the column."""
+    (name,) = values
+    with pytest.raises(ValueError, match=f"^{name}" if name != "kernels" else r"^kernels\[0\]"):
         read(changed(**values))
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import io
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bench.analyse import summary
 from bench.store import table
 from bench.store.table import COLUMNS, RESULTS, SCHEMA_VERSION
 from tests.make import rows as make
-from tests.make.records import case, record
+from tests.make.records import case
 from tests.refusals import refusal
 
 CONTRACT = """
@@ -230,11 +228,3 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
     for end in (len(text) // 2, text.index("\n") + 30):
         (tmp_path / RESULTS).write_text(text[:end], encoding="utf-8")
         refused(tmp_path / RESULTS)
-
-
-def test_the_file_is_the_table(tmp_path: Path) -> None:
-    """What is read back is the table, also a text of two lines; its checksum is that of the file."""
-    made = summary.summarise([record(detail='a "text",\r\nof two lines'), record(case=case(num_tokens=5))], "eager")
-    crc32 = table.save(made, tmp_path)
-    assert table.load(tmp_path).equals(made)
-    assert crc32 == table.crc32_of(tmp_path) == zlib.crc32((tmp_path / RESULTS).read_bytes())

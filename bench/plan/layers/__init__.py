@@ -10,11 +10,11 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point
-from bench.plan.columns import DERIVED, written
+from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point, of_role
+from bench.plan.columns import DERIVED, Role, written
 from bench.plan.device import CPU
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import Layer, Sizes, Step, Values
+from bench.plan.layers.layer import CHOICES, Layer, Step, Values
 from impls import catalogue
 from impls.catalogue import PADDING
 
@@ -41,21 +41,9 @@ _OWN = Layer(
     name="",
     module="",
     meaning="a layer of the user's own",
-    needs=("num_tokens",),
-    without=(),
-    derive=lambda values: {"token_len": values["channels"]},
     steps=lambda _point: {},
-    sizes=lambda point: Sizes(
-        point.batch * point.num_tokens * point.token_len, point.batch * point.num_tokens * point.channels, 0
-    ),
+    takes=CHOICES,
 )
-
-OF_THE_MODULE = OF_LAYERS
-"""The columns that a call shows, if a module's name says its own input; until then they are 1, and the batch of a
-function of inputs is 0."""
-
-OF_X = ("batch", *OF_LAYERS)
-"""The columns that arguments in a name may give."""
 
 _SHAPED = dataclasses.replace(_OWN, needs=(), derive=lambda values: _by_input(values["layer"]))
 
@@ -97,7 +85,7 @@ def _in_name(name: str) -> dict[str, Any]:
     """
     given = catalogue.parse(name).options
     columns = {catalogue.ALIASES.get(key, key): value for key, value in given.items()}
-    fixed = {key: columns[key] for key in OF_X if key in columns and COLUMNS[key].is_possible(columns[key])}
+    fixed = {key: columns[key] for key in of_role(Role.X) if key in columns and COLUMNS[key].is_possible(columns[key])}
     widths = [fixed[each] for each in catalogue.WIDTHS if each in fixed]
     return {**dict.fromkeys(catalogue.WIDTHS[: 2 * len(widths)], *widths[:1]), **fixed}
 
@@ -105,7 +93,7 @@ def _in_name(name: str) -> dict[str, Any]:
 def _by_input(name: str) -> dict[str, Any]:
     """Return the columns of a layer that says its own input, none for another.
 
-    Its batch is that of the sizes in its name, 0 for a function of inputs, which only a call tells.
+    Those that a call shows are 1 until then. Its batch is that of the sizes in its name, 0 for a function of inputs.
     """
     if not (is_own(name) and shapes_itself(name)):
         return {}
@@ -113,7 +101,7 @@ def _by_input(name: str) -> dict[str, Any]:
     sizes = given.split("x")
     has_sizes = len(sizes) > 1 and all(size.isdecimal() for size in sizes)
     batch = {"batch": int(sizes[0])} if has_sizes else {"batch": 0} if is_own(given) else {}
-    return {**dict.fromkeys(OF_THE_MODULE, 1), **batch}
+    return {**dict.fromkeys(OF_LAYERS, 1), **batch}
 
 
 def complete(values: Values) -> Values:
@@ -157,7 +145,7 @@ def following(point: Point) -> Values:
         for name, value in vars(point).items()
         if name in layer.needs or COLUMNS[name].default is not DERIVED or COLUMNS[name].changes_function
     }
-    shown = OF_THE_MODULE if layer is _SHAPED else ()
+    shown = OF_LAYERS if layer is _SHAPED else ()
     return {**layer.derive(needed), **layer.fixed, **{name: getattr(point, name) for name in shown}}
 
 
@@ -212,14 +200,15 @@ def scores(point: Point) -> int:
 
 def inputs_bytes(point: Point) -> int:
     """Return the bytes of the inputs of a call."""
-    return _layer(point.layer).sizes(point).x * ITEM_BYTES[point.dtype]
+    return _layer(point.layer).inputs(point) * ITEM_BYTES[point.dtype]
 
 
 def least_bytes(point: Point) -> int:
     """Return the bytes of inputs, weights and output, each moved once; the weights of a user's own layer count as 0."""
-    sizes = _layer(point.layer).sizes(point)
+    weights = sum(step.weights for step in steps(point).values())
+    output = point.batch * point.num_tokens * point.channels
     padding = point.batch * point.kv_tokens if point.mask == PADDING else 0  # booleans of a byte each
-    return (sizes.x + sizes.y + sizes.weights) * ITEM_BYTES[point.dtype] + padding
+    return inputs_bytes(point) + (weights + output) * ITEM_BYTES[point.dtype] + padding
 
 
 def peak_bytes(case: Case) -> int | None:

@@ -2,14 +2,12 @@
 
 import math
 
-from bench.plan.case import Point
+from bench.plan.case import Point, of_role
+from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import NONE, Layer, Sizes, Step, Values, check_core, core, merge_heads, projection
+from bench.plan.layers.layer import NONE, Layer, Step, Values, check_core, core, merge_heads, projection
 from bench.plan.layers.peaks import attention_eager, attention_sdpa
 from impls.catalogue import CAUSAL, PADDING
-
-IMAGES = ("key_channels", "image_size", "patch_size")
-"""The columns of other layers."""
 
 LEAST_SIDE = 2
 """The side of the smallest grid on which tokens have places that differ."""
@@ -58,6 +56,7 @@ def _steps(point: Point) -> dict[str, Step]:
     tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
     keys, kv_chan = point.batch * point.kv_tokens, kv_channels(point)
     between = 2 * (tokens * chan + keys * kv_chan)
+    norms = {NONE: 0, "rms": 2, "layer": 4}[point.qk_norm] * (chan // point.num_heads)
     windows = {"windows": Step(2 * tokens * dim, 2 * tokens * dim)} if point.window_size else {}
     undo = {"undo windows": Step(2 * tokens * chan, 2 * tokens * chan)} if point.window_size else {}
     if point.num_kv_tokens is None:
@@ -73,7 +72,7 @@ def _steps(point: Point) -> dict[str, Step]:
         **projections,
         # a view; the backward pass copies the gradients of q, k and v into one
         "split heads": Step(0, between + 2 * keys * kv_chan),
-        **({"qk norm": Step(between, between)} if point.qk_norm != NONE else {}),
+        **({"qk norm": Step(between, between, weights=norms)} if point.qk_norm != NONE else {}),
         **({"rotary": Step(between, between)} if point.rope != NONE else {}),
         **core(point, chan, chan),
         "merge heads": merge_heads(point),
@@ -87,27 +86,13 @@ def kv_channels(point: Point) -> int:
     return point.channels // point.num_heads * point.kv_heads
 
 
-def _sizes(point: Point) -> Sizes:
-    tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
-    kv_chan, context_dim = kv_channels(point), point.context_dim or dim
-    context = 0 if point.num_kv_tokens is None else point.batch * point.num_kv_tokens * context_dim
-    biases = chan + 2 * kv_chan if point.qkv_bias else 0
-    side = point.window_size or math.isqrt(point.num_tokens)
-    table = (2 * side - 1) ** 2 * point.num_heads if point.attn_bias == "relative" else 0
-    norms = {NONE: 0, "rms": 2, "layer": 4}[point.qk_norm] * (chan // point.num_heads)
-    weights = dim * chan + 2 * context_dim * kv_chan + biases + chan**2 + chan + table + norms
-    return Sizes(tokens * dim + context, tokens * chan, weights)
-
-
 LAYER = Layer(
     name="attention",
     module="layers.attention:Attention",
     meaning="attention as models have it: context, bias, windows, norms, rotary, grouped heads (timm's Attention)",
-    needs=("num_tokens",),
-    without=IMAGES,
-    derive=_derive,
     steps=_steps,
-    sizes=_sizes,
+    takes=("qkv_bias", "qk_scale", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES)),
+    derive=_derive,
     masks=(NONE, CAUSAL, PADDING),
     predicted_masks=(NONE, CAUSAL, PADDING),
     peaks={"eager": attention_eager, "sdpa": attention_sdpa, "sdpa_flash": attention_sdpa},

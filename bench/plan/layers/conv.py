@@ -2,7 +2,7 @@
 
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import ATTENTION_ALONE, VIEW, Layer, Sizes, Step, Values, check_tokens, core, projection
+from bench.plan.layers.layer import VIEW, Layer, Step, Values, check_tokens, core, projection
 from impls.catalogue import KEY_SHARE
 
 
@@ -27,24 +27,16 @@ def _steps(point: Point) -> dict[str, Step]:
         **core(point, keys, channels),
         "merge heads": VIEW,
         # gamma, maps and x in; backward the gradients of gamma and maps, while that of x is the output's own
-        "skip": Step(3 * values + 1, 3 * values + 2),
+        "skip": Step(3 * values + 1, 3 * values + 2, weights=1),
     }
-
-
-def _sizes(point: Point) -> Sizes:
-    elements, channels = point.batch * point.num_tokens * point.channels, point.channels
-    keys = channels // KEY_SHARE
-    return Sizes(elements, elements, channels * (2 * keys + channels) + 2 * keys + channels + 1)
 
 
 LAYER = Layer(
     name="conv",
     module="layers.conv:ConvSelfAttention",
     meaning="attention over the pixels of a map, keys an eighth of values, a learned residual (ConvSABlock)",
-    needs=("image_size",),
-    without=("qk_scale", "key_channels", "patch_size", *ATTENTION_ALONE),
-    derive=_derive,
     steps=_steps,
-    sizes=_sizes,
+    needs=("image_size",),
     fixed={"num_heads": 1, "qkv_bias": True},
+    derive=_derive,
 )

@@ -7,19 +7,18 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from bench.plan.case import Point
+from bench.plan.case import Point, of_role
+from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
-from impls.catalogue import CAUSAL, LEARNED, NO_MASK, PADDING
+from impls.catalogue import CAUSAL, GIVEN, NO_MASK, PADDING
 
 Values = dict[str, Any]
 
 NONE = "none"
 """The value of a column that asks for nothing, such as `mask` and `attn_bias`."""
 
-ATTENTION_ALONE = (
-    "num_kv_tokens", "context_dim", "num_kv_heads", "qk_norm", "rope", "attn_bias", "window_size",
-)  # fmt: skip
-"""The columns that the teaching layers don't use."""
+CHOICES = of_role(Role.IMAGE, Role.CONTEXT, Role.CORE, Role.QUERIES, Role.FUNCTION)
+"""The columns that only some layers use."""
 
 
 @dataclass(frozen=True)
@@ -28,47 +27,46 @@ class Step:
 
     `forward` and `backward` are the numbers of elements that it must read and write, each tensor once. The backward
     pass reads the output's gradient and the kept tensors, and writes the inputs' gradients.
-    `multiplications` are those of its matrix product in the forward pass, None if it has no product.
+    `multiplications` are those of its matrix product in the forward pass, None if it has no product. `weights` are the
+    numbers that it holds beside its inputs.
     """
 
     forward: int
     backward: int
     multiplications: int | None = None
+    weights: int = 0
 
 
 VIEW = Step(0, 0)
 """A view moves nothing."""
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """The numbers of elements of a layer's input, output and weights."""
-
-    x: int
-    y: int
-    weights: int
+def tokens(point: Point) -> int:
+    """Return the elements of the inputs of a layer that takes tokens, and perhaps a context."""
+    return point.batch * (point.num_tokens * point.token_len + (point.num_kv_tokens or 0) * (point.context_dim or 0))
 
 
 @dataclass(frozen=True)
 class Layer:
     """Everything about a layer that needs no torch.
 
-    `module` is `module:attribute` of its class in `impls`. `needs` are the columns that a sweep must give, `without`
-    those that the layer doesn't use, `fixed` those that have only one value, `masks` the values of `mask`.
+    `module` is `module:attribute` of its class in `impls`. `needs` are the columns that a sweep must give, `takes`
+    further ones of CHOICES that it uses, `fixed` those that have only one value, `masks` the values of `mask`.
     `derive` returns the columns that follow from the others, or raises WrongRequest.
-    `steps` and `sizes` are functions of a point. `peaks` maps an implementation to a function of a point: the elements
-    that one call holds at its peak beyond input and weights, in inference on a CPU, with one of `predicted_masks`.
+    `steps` are a function of a point, and so are `inputs`, the elements of its inputs. `peaks` maps an implementation
+    to a function of a point: the elements that one call holds at its peak beyond input and weights, in inference on a
+    CPU, with one of `predicted_masks`.
     """
 
     name: str
     module: str
     meaning: str
-    needs: tuple[str, ...]
-    without: tuple[str, ...]
-    derive: Callable[[Values], Values]
     steps: Callable[[Point], Mapping[str, Step]]
-    sizes: Callable[[Point], Sizes]
+    needs: tuple[str, ...] = ("num_tokens",)
+    takes: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    derive: Callable[[Values], Values] = lambda values: {"token_len": values["channels"]}
+    inputs: Callable[[Point], int] = tokens
     masks: tuple[str, ...] = (NO_MASK, CAUSAL)
     peaks: Mapping[str, Callable[[Point], int | Fraction]] = field(default_factory=lambda: MappingProxyType({}))
     predicted_masks: tuple[str, ...] = (NONE,)
@@ -77,6 +75,11 @@ class Layer:
     def class_name(self) -> str:
         """The name of the layer's class."""
         return self.module.rpartition(":")[2]
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """The columns that the layer doesn't use."""
+        return tuple(name for name in CHOICES if name not in {*self.needs, *self.takes, *self.fixed, "mask"})
 
 
 def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step]:
@@ -105,10 +108,10 @@ def _bias(point: Point, scores: int) -> Step:
     if point.attn_bias == "alibi":
         return Step(2 * scores + point.num_heads * point.keys**2, 0)
     if point.attn_bias == "relative":
-        table = (2 * math.isqrt(point.keys) - 1) ** 2 * point.num_heads
-        return Step(2 * scores + table, scores + table)
-    bias = point.num_heads * point.num_tokens * point.keys
-    return Step(2 * scores + bias, scores + bias if point.attn_bias == LEARNED else 0)
+        bias = (2 * math.isqrt(point.keys) - 1) ** 2 * point.num_heads
+    else:
+        bias = point.num_heads * point.num_tokens * point.keys
+    return Step(2 * scores + bias, 0 if point.attn_bias == GIVEN else scores + bias, weights=bias)
 
 
 def visible_share(point: Point) -> Fraction:
@@ -147,7 +150,7 @@ def projection(tokens: int, width: int, to: int, *, bias: bool) -> Step:
     """Return the step that multiplies every token by weights; its backward pass gives gradients of both."""
     x, weights, y = tokens * width, width * to, tokens * to
     biases = to if bias else 0
-    return Step(x + weights + biases + y, y + 2 * (x + weights) + biases, tokens * weights)
+    return Step(x + weights + biases + y, y + 2 * (x + weights) + biases, tokens * weights, weights + biases)
 
 
 def merge_heads(point: Point) -> Step:

@@ -3,10 +3,8 @@
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import (
-    ATTENTION_ALONE,
     VIEW,
     Layer,
-    Sizes,
     Step,
     Values,
     check_tokens,
@@ -44,20 +42,12 @@ def _steps(point: Point) -> dict[str, Step]:
     }
 
 
-def _sizes(point: Point) -> Sizes:
-    tokens, embedded = point.batch * point.num_tokens, point.channels
-    weights = point.token_len * embedded + 4 * embedded**2 + 5 * embedded
-    return Sizes(tokens * point.token_len, tokens * embedded, weights)
-
-
 LAYER = Layer(
     name="patch",
     module="layers.patch:PatchAttention",
     meaning="patch embedding of an image, multi-head self-attention, output projection (AttentionBlock)",
-    needs=("image_size", "patch_size"),
-    without=("qk_scale", "key_channels", *ATTENTION_ALONE),
-    derive=_derive,
     steps=_steps,
-    sizes=_sizes,
+    needs=("image_size", "patch_size"),
     fixed={"qkv_bias": True},
+    derive=_derive,
 )

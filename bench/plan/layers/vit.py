@@ -1,13 +1,11 @@
 """The vision-transformer attention layer (`impls.layers.vit`)."""
 
+from fractions import Fraction
+
 from bench.plan.case import Point
-from bench.plan.layers.layer import ATTENTION_ALONE, Layer, Sizes, Step, Values, core, merge_heads, projection
-from bench.plan.layers.peaks import flash
+from bench.plan.layers.layer import Layer, Step, core, merge_heads, projection
+from bench.plan.layers.peaks import attention_eager, flash
 from impls.catalogue import BLOCK_TOKENS
-
-
-def _derive(values: Values) -> Values:
-    return {"token_len": values["channels"]}
 
 
 def _steps(point: Point) -> dict[str, Step]:
@@ -24,21 +22,13 @@ def _steps(point: Point) -> dict[str, Step]:
     }
 
 
-def _sizes(point: Point) -> Sizes:
-    tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
-    biases = chan + (3 * chan if point.qkv_bias else 0)
-    return Sizes(tokens * dim, tokens * chan, 3 * dim * chan + chan**2 + biases)
-
-
 # The peaks count tensors. X = B·N·chan elements is the size of each of q, k and v, which are one projection of 3·X
 # during the whole call. S = B·H·N² elements is the size of all scores.
 
 
-def _eager(point: Point) -> int:
-    """The peak is at the softmax (two score tensors) or at the first product (scores, q·scale, copies of it and k)."""
-    x, s = _projected(point), _scores(point)
-    copies = (6 if _is_split(point) else 4) * x + s
-    return max(3 * x + 2 * s, copies, _end(point))
+def _eager(point: Point) -> int | Fraction:
+    """The peak is that of the layer `attention`, or at the skip."""
+    return max(attention_eager(point), _end(point))
 
 
 def _sdpa(point: Point) -> int:
@@ -103,11 +93,8 @@ LAYER = Layer(
     name="vit",
     module="layers.vit:ViTAttention",
     meaning="multi-head self-attention with output projection and a skip that adds the values (T2T-ViT)",
-    needs=("num_tokens",),
-    without=("key_channels", "image_size", "patch_size", *ATTENTION_ALONE),
-    derive=_derive,
     steps=_steps,
-    sizes=_sizes,
+    takes=("qkv_bias", "qk_scale"),
     peaks={
         "eager": _eager,
         "stepwise": _stepwise,

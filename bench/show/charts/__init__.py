@@ -1,1 +1,1 @@
-"""Pictures as Vega-Lite specifications, a module for each fact: pages show them, and some files are drawn from them."""
+"""Pictures as declarations, a module for each kind: files are drawn of them, and the charts of pages."""

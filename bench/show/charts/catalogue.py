@@ -1,7 +1,7 @@
 """The kinds of pictures, each with what it is drawn from.
 
-A kind is a function of its material that yields the name and the picture of each picture that the material has enough
-values for. An entry in KINDS makes every command draw it that has the material.
+A kind is a function of its material that yields each picture that the material has enough values for. An entry in KINDS
+makes every command draw it that has the material.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -11,19 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from bench.plan.errors import WrongRequest, refusing
-from bench.show.charts import base, changes, overview, scatter, stages, winners
-from bench.show.charts.base import Sheet
+from bench.show.charts import changes, growth, lines, overview, points, scatter, stages, winners
 from bench.show.comparison.report import Report
-from bench.show.figures import lines, page, rows, scaling
+from bench.show.figures.page import save_as
+from bench.show.picture import Picture
 from bench.store.profile import Profile
 
 PNG, SVG = ".png", ".svg"
-
-Drawing = tuple[str, Figure | Sheet]
-"""A picture's name, which is that of its files, and the picture: a figure of matplotlib, or a chart."""
 
 
 class Needs(Enum):
@@ -40,19 +36,19 @@ class Kind:
 
     name: str
     needs: Needs
-    pictures: Callable[[Any], Iterator[Drawing]]
+    pictures: Callable[[Any], Iterator[Picture]]
 
 
 KINDS = (
-    Kind("lines", Needs.RESULTS, lines.figures),
-    Kind("rows", Needs.RESULTS, rows.figures),
-    Kind("scaling", Needs.RESULTS, scaling.figures),
-    Kind("winners", Needs.RESULTS, winners.sheets),
-    Kind("overview", Needs.RESULTS, overview.figures),
+    Kind("lines", Needs.RESULTS, lines.pictures),
+    Kind("rows", Needs.RESULTS, points.pictures),
+    Kind("scaling", Needs.RESULTS, growth.pictures),
+    Kind("winners", Needs.RESULTS, winners.pictures),
+    Kind("overview", Needs.RESULTS, overview.pictures),
     Kind("roofline", Needs.RESULTS, scatter.rooflines),
     Kind("frontier", Needs.RESULTS, scatter.frontiers),
-    Kind("stages", Needs.PROFILES, stages.sheets),
-    Kind("changes", Needs.COMPARISON, changes.sheets),
+    Kind("stages", Needs.PROFILES, stages.pictures),
+    Kind("changes", Needs.COMPARISON, changes.pictures),
 )
 
 
@@ -71,11 +67,11 @@ def draw(
     Raises OSError if a file can't be written.
     """
     paths = []
-    for name, picture in _drawings(kinds, {Needs.RESULTS: results, Needs.PROFILES: profiles or None}):
+    for picture in _pictures(kinds, {Needs.RESULTS: results, Needs.PROFILES: profiles or None}):
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in (PNG, SVG) if svg else (PNG,):
-            paths.append(folder / f"{name}{suffix}")
-            save(picture, paths[-1])
+            paths.append(folder / f"{picture.name}{suffix}")
+            save_as(picture, paths[-1])
     return paths
 
 
@@ -85,12 +81,12 @@ def draw_comparison(report: Report, file: Path) -> bool:
     Raises WrongRequest if the file can't be written, or if its name isn't that of a picture.
     """
     check_name(file)
-    drawings = list(_drawings(None, {Needs.COMPARISON: report}))
-    for number, (name, picture) in enumerate(drawings):
-        path = file.with_stem(f"{file.stem}-{name}") if number else file
+    drawn = list(_pictures(None, {Needs.COMPARISON: report}))
+    for number, picture in enumerate(drawn):
+        path = file.with_stem(f"{file.stem}-{picture.name}") if number else file
         with refusing(f"{path} can't be written"):
-            save(picture, path)
-    return bool(drawings)
+            save_as(picture, path)
+    return bool(drawn)
 
 
 def check_name(file: Path) -> None:
@@ -99,15 +95,7 @@ def check_name(file: Path) -> None:
         raise WrongRequest(f"the picture {file} must end in {PNG} or {SVG}")
 
 
-def save(picture: Figure | Sheet, file: Path) -> None:
-    """Write a picture in the format that the file's name ends with; raises OSError if it can't be written."""
-    if isinstance(picture, Sheet):
-        base.save_as(picture, file)
-    else:
-        page.save_as(picture, file)
-
-
-def _drawings(kinds: Collection[str] | None, material: dict[Needs, Any]) -> Iterator[Drawing]:
+def _pictures(kinds: Collection[str] | None, material: dict[Needs, Any]) -> Iterator[Picture]:
     for kind in KINDS:
         if (kinds is None or kind.name in kinds) and material.get(kind.needs) is not None:
             yield from kind.pictures(material[kind.needs])

@@ -1,26 +1,23 @@
-"""The chart of a comparison: every judged row with its interval, and the limits by which it is judged."""
+"""The picture of a comparison: every judged row with its interval, and the limits by which it is judged."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import altair as alt
-
 from bench.plan.verdicts import EQUIVALENT, FASTER, OPEN, SLOWER
-from bench.show.charts import base
-from bench.show.charts.base import Sheet, Spec
 from bench.show.comparison.report import STAMP, Report, change, counts
 from bench.show.figures import layout
+from bench.show.picture import Kind, Marks, Panel, Picture, Rows, Scale, Shape
 from bench.show.rows import Row
 from bench.stats.limits import Limits
 from bench.store import units
-from impls.catalogue import SOLID, Style
+from impls.catalogue import DASHED, SOLID, Style
 
 MARKS = {
-    SLOWER: Style("var(--warning)", SOLID, "<"),
-    OPEN: Style("var(--quiet)", SOLID, "o", hollow=True),
-    EQUIVALENT: Style("var(--ink)", SOLID, "s"),
-    FASTER: Style("var(--good)", SOLID, ">"),
+    SLOWER: Style("warning", SOLID, "<"),
+    OPEN: Style("quiet", SOLID, "o", hollow=True),
+    EQUIVALENT: Style("ink", SOLID, "s"),
+    FASTER: Style("good", SOLID, ">"),
 }
 """The verdicts of rows that are judged, distinguished by colour and by marker."""
 
@@ -32,35 +29,24 @@ TICK_GAP, TICKS = 0.11, 7
 WIDE = 3.0
 """An axis that spans more than this factor has ticks at round ratios, a shorter one at round percentages."""
 
-ROW_PX, WRAPPED_ROW_PX, LABEL_CHARACTERS = 19, 28, 24
-"""The height of a row; of one whose label is wrapped at this number of characters."""
-
-WIDTH_PX = 440
-"""The width of the axes in a file."""
+ROW_IN, PAGE_ROW_IN, LEAST_IN, WIDTH = 0.22, 0.33, 0.6, 4.6
+"""In inches: the height of a row in a file and on a page, the least of all, and the width of the axes in a file."""
 
 
-def sheets(report: Report) -> Iterator[tuple[str, Sheet]]:
-    """Yield the name and the picture of a comparison, nothing if no row is judged."""
+def pictures(report: Report) -> Iterator[Picture]:
+    """Yield the picture of a comparison, nothing if no row is judged."""
     rows = sorted(filter(is_drawn, report.rows), key=lambda row: float(row["change"]))
-    if not rows:
-        return
-    drawn = [{**drawn_row(report, row), "id": number} for number, row in enumerate(rows)]
-    words = max(base.text_px(f"{row['verdict']} {row['text']}") for row in drawn)
-    labels = max(base.text_px(row["label"]) for row in drawn)
-    yield (
-        "changes",
-        Sheet(
+    if rows:
+        yield Picture(
+            name="changes",
             heading="NEW against BASE: change of speed",
             facts=report.shared.split(" · "),
             notes=_notes(report, rows),
-            spec=changes(rows, report.limits, in_file=True),
-            rows=drawn,
-            width=WIDTH_PX,
-            across=WIDTH_PX + labels + words,
-            parameters={"kept": list(range(len(rows)))},
+            stacks=[[changes([drawn_row(report, row) for row in rows], report.limits)]],
             alarm=[STAMP, *report.unlike] if report.unlike else [],
-        ),
-    )
+            legend={f"{count} {name}": MARKS[name] for name, count in _numbers(rows).items()},
+            width=WIDTH,
+        )
 
 
 def is_drawn(row: Row) -> bool:
@@ -76,76 +62,43 @@ def drawn_row(report: Report, row: Row) -> dict[str, Any]:
         "implementation": str(row["implementation"]),
         "verdict": str(row["verdict"]),
         "text": change(row),
-        "colour": MARKS[row["verdict"]].colour if is_drawn(row) else "",
+        "words": f"{row['verdict']} {change(row)}",
         **{name: None if value is None else float(value) for name, value in ends.items()},
     }
 
 
-def changes(rows: Sequence[Row], limits: Limits, *, in_file: bool = False) -> Spec:
-    """Return the chart of the changes of some rows: marks with intervals, the margin, and the bounds of equivalence.
+def changes(rows: Rows, limits: Limits, *, on_page: bool = False) -> Panel:
+    """Return the changes of drawn rows: marks with intervals, the margin, and the bounds of equivalence.
 
-    In a file each row has its verdict beside it in words; a page shows it on pointing, and wraps labels.
+    A page gives it the rows, which are higher there, since their labels are wrapped.
     """
-    bound = 1 + limits.bound
+    margin, bound = 1 + limits.margin, 1 + limits.bound
+    labels = Scale.places("", [row["label"] for row in rows])
     ends = layout.limits(
         [1 / bound, bound, *(row["change"] for row in rows)],
         *([row[name] for row in rows if row[name] is not None] for name in ("change_low", "change_high")),
     )
-    height = alt.Step(ROW_PX if in_file else WRAPPED_ROW_PX)
-    layers = [*_limits(limits, ends), *_rows(rows, ends, in_file=in_file)]
-    resolve = alt.Resolve(axis={"x": "independent"})
-    return base.spec("The change of each row with its interval", *layers, height=height, resolve=resolve)
-
-
-def _limits(limits: Limits, ends: tuple[float, float]) -> Iterator[alt.Chart]:
-    """Yield the margin as a shade, and lines at both bounds of equivalence and at 1, which is no change."""
-    margin, bound, once = 1 + limits.margin, 1 + limits.bound, base.inline([{}])
-
-    def x(value: float) -> Any:
-        return alt.datum(value, scale=base.log(ends), axis=None)
-
-    yield once.mark_rect(color="var(--rule)", opacity=0.6).encode(x=x(1 / margin), x2=alt.datum(margin))
-    for end in (1 / bound, bound):
-        yield once.mark_rule(strokeDash=[3, 3], color="var(--quiet)").encode(x=x(end))
-    yield once.mark_rule(color="var(--ink)").encode(x=x(1.0))
-
-
-def _rows(rows: Sequence[Row], ends: tuple[float, float], *, in_file: bool) -> Iterator[alt.Chart]:
-    """Yield the interval of each row with its caps, its mark, and in a file its verdict in words."""
-    drawn = base.chart().transform_filter("isValid(datum.change) && indexof(kept, datum.id) >= 0")
-    labels = {"labelLimit": 600} if in_file else {"labelLimit": 190, **base.in_lines(LABEL_CHARACTERS)}
-    y = alt.Y("label:N", title=None, sort=alt.EncodingSortField("id"), axis=alt.Axis(grid=True, **labels))
-    at = _ticks(*ends)
-
-    def x(column: str, **axis: Any) -> alt.X:
-        """Return a place on the axis, which is drawn by the layers that give it properties alone."""
-        own = base.ticks(at, map(_percentage, at), **axis) if axis else None
-        return alt.X(f"{column}:Q", scale=base.log(ends), axis=own)
-
-    looks = _looks(rows)
-    bars = drawn.transform_filter("isValid(datum.change_low)")
-    yield bars.mark_rule(strokeWidth=1.6, clip=True, cursor="pointer").encode(
-        y=y, x=x("change_low", orient="bottom", title=TITLE), x2="change_high:Q", stroke=looks["stroke"]
+    own: dict[str, Any] = {"y": "label", "by": "verdict", "styles": MARKS}
+    return Panel(
+        x=Scale.log(TITLE, ends, _ticks(*ends), _percentage),
+        y=Scale(title="", kind=Kind.PLACES, given="rows") if on_page else labels,
+        marks=[
+            Marks(shape=Shape.CELL, x=1 / margin, x2=margin, rows=[{}], colour="rule", opacity=0.6, width=0.0),
+            *(Marks(shape=Shape.RULE, x=at, rows=[{}], dash=DASHED, colour="quiet") for at in (1 / bound, bound)),
+            Marks(shape=Shape.RULE, x=1.0, rows=[{}]),
+            Marks(shape=Shape.RULE, x="change_low", x2="change_high", width=1.6, has_caps=True, **own),
+            Marks(shape=Shape.POINT, x="change", **own),
+            Marks(shape=Shape.TEXT, text="words", beside=True, **own),
+        ],
+        height=PAGE_ROW_IN if on_page else max(LEAST_IN, ROW_IN * len(rows)),
+        rows=rows,
     )
-    for end in ("change_low", "change_high"):
-        yield bars.mark_tick(thickness=1, size=7, clip=True).encode(y=y, x=x(end), stroke=looks["stroke"])
-    yield drawn.mark_point(size=base.SIZE * 0.6, opacity=1, cursor="pointer").encode(
-        y=y, x=x("change", orient="top", title=None), **looks,
-        tooltip=[alt.Tooltip("label:N", title="row"), alt.Tooltip("verdict:N"), alt.Tooltip("text:N", title="change")],
-    )  # fmt: skip
-    if in_file:
-        words = drawn.transform_calculate(words="datum.verdict + ' ' + datum.text")
-        yield words.mark_text(align="left", dx=10, fontSize=base.SMALL_PX).encode(
-            y=y, x=alt.value("width"), text="words:N", color=base.own_colour("colour")
-        )
 
 
-def _looks(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return colour, marker, and whether it is hollow, of verdicts, with a legend that counts them."""
+def _numbers(rows: Sequence[Row]) -> dict[str, int]:
+    """Return the numbers of the verdicts, in the order of MARKS."""
     numbers = Counter(row["verdict"] for row in rows)
-    styles = {name: mark for name, mark in MARKS.items() if name in numbers}
-    words = [f"{numbers[name]} {name}" for name in styles]
-    return base.marks("verdict:N", styles, orient="bottom", labelExpr=f"{words}[indexof({[*styles]}, datum.value)]")
+    return {name: numbers[name] for name in MARKS if name in numbers}
 
 
 def _notes(report: Report, rows: Sequence[Row]) -> list[str]:

@@ -4,46 +4,39 @@ Kinds differ in their mask, bias, keys or batch. Each has a map over tokens, or 
 over the same tokens, stands SDPA's speed-up with its interval, a line for each width.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
 
 from bench.analyse.axes import CHANNELS, KEYS, TOKENS, places
-from bench.analyse.rows import grouped
-from bench.analyse.standing import FASTEST, Choice
-from bench.show.answer import certainty
-from bench.show.charts.winners import PALEST, STRONGEST, WinnerMap, maps
-from bench.show.figures import page
-from bench.show.figures.line_data import Quantity, ends_of_speedups, line_of, speedup
-from bench.show.palette import mix, style
-from bench.show.rows import Row, measured, origins, process_count
+from bench.analyse.rows import grouped, point_of
+from bench.analyse.standing import FASTEST
+from bench.show.charts.quantity import quantity
+from bench.show.charts.winners import STRONGEST, WinnerMap, maps, strength
+from bench.show.palette import light, mix, style
+from bench.show.picture import Marks, Panel, Picture, Scale, Shape
+from bench.show.rows import Row, facts, measured, origins, process_count
 from bench.show.text import differences, varying
 from bench.store.table import baseline_of
-from impls.catalogue import DASHED, DOTTED, SOLID, compiled_from
+from impls.catalogue import DASHED, DOTTED, SOLID, Style
 from impls.table import SDPA
 
 ACROSS = 3
 """The kinds beside each other."""
 
-WIDTH, CELL, LINES, INNER, ROW_GAP, COLUMN_GAP = 2.75, 0.25, 1.25, 0.07, 0.85, 0.42
-"""Lengths in inches: the width of a kind, the height of a cell, that of the lines, and the gaps."""
+WIDTH, CELL, LINES, GAP = 2.75, 0.25, 1.25, 0.07
+"""Lengths in inches: the width of a kind, the height of a cell, that of the lines, and the gap between."""
 
-DASHES = (DOTTED, SOLID, DASHED)
+DASHES = {"dotted": DOTTED, "solid": SOLID, "dashed": DASHED}
 """The dashes of the widths of heads, from the narrowest on."""
-
-BAND_ALPHA = 0.16
 
 
 @dataclass(frozen=True)
 class Overview:
-    """The maps of the kinds of one layer, device, dtype and mode, first those that differ least from most others."""
+    """The maps of the kinds of one layer, device, dtype and mode."""
 
     kinds: tuple[WinnerMap, ...]
     baseline: str
@@ -57,11 +50,6 @@ class Overview:
     def varying(self) -> set[str]:
         """The columns that are not the same in all points."""
         return varying(kind.point for kind in self.kinds).union(*(kind.varying for kind in self.kinds))
-
-    @property
-    def name(self) -> str:
-        """The picture in one word."""
-        return f"overview-{self.kinds[0].point.short_name(self.varying)}"
 
     def own(self, kind: WinnerMap) -> set[str]:
         """Return the columns in which a kind differs from most others."""
@@ -89,38 +77,49 @@ def overviews(table: pd.DataFrame) -> Iterator[Overview]:
         return point.layer, point.device, point.dtype, point.mode, point.num_heads, point.threads, point.allocator
 
     baseline = baseline_of(table)
-    by_setting = grouped((each for each in maps(table) if each.axis is CHANNELS), setting)
-    for kinds in by_setting.values():
+    for kinds in grouped((each for each in maps(table) if each.axis is CHANNELS), setting).values():
         if baseline and len(kinds) > 1:
-            of = Overview(tuple(kinds), baseline)
-            yield replace(of, kinds=tuple(sorted(kinds, key=lambda kind: len(of.own(kind)))))
+            yield Overview(tuple(kinds), baseline)
 
 
-def figures(table: pd.DataFrame) -> Iterator[page.Drawing]:
+def pictures(table: pd.DataFrame) -> Iterator[Picture]:
     """Yield the overview of each layer, device, dtype and mode of a table of results."""
-    return ((each.name, figure(each)) for each in overviews(table))
+    return map(picture, overviews(table))
 
 
-@page.styled()
-def figure(of: Overview) -> Figure:
-    """Return an overview as a figure."""
-    numbers = [row for row in measured(of.rows) if row["implementation"] == SDPA and row["speedup"] is not None]
-    quantity, ends = speedup(of.baseline), ends_of_speedups(numbers)
-    widths = [_widths(kind) for kind in of.kinds]
-    rows = math.ceil(len(of.kinds) / ACROSS)
-    high = max(map(len, widths)) * CELL
-    each = high + INNER + LINES
-    size = (WIDTH + COLUMN_GAP) * ACROSS - COLUMN_GAP, (each + ROW_GAP) * rows - ROW_GAP
-    sheet = Figure(figsize=size, facecolor="white")
-    for number, kind in enumerate(of.kinds):
-        row, column = divmod(number, ACROSS)
-        left, top = column * (WIDTH + COLUMN_GAP) / size[0], 1 - row * (each + ROW_GAP) / size[1]
-        above = sheet.add_axes((left, top - high / size[1], WIDTH / size[0], high / size[1]))
-        below = sheet.add_axes((left, top - each / size[1], WIDTH / size[0], LINES / size[1]))
-        _draw_map(above, kind, of.title(kind), named=column == 0)
-        _draw_lines(below, kind, quantity, ends, named=column == 0)
-    _write_around(sheet, of, size)
-    return sheet
+def picture(of: Overview) -> Picture:
+    """Return an overview, first the kinds that differ least from most others."""
+    kinds = sorted(of.kinds, key=lambda kind: len(of.own(kind)))
+    speedup = quantity("speedup", of.baseline)
+    y = speedup.scale(row for row in measured(of.rows) if row["implementation"] == SDPA)
+    named = dict.fromkeys(str(row["implementation"]) for row in of.rows)
+    shown = [name for name in named if any(each.name == name for kind in kinds for each in kind.cells.values())]
+    legend = {name: Style(mix(light("surface"), style(name).colour, STRONGEST), SOLID, "s") for name in shown}
+    widths = ", ".join(f"D = {each} {dash}" for each, dash in zip(_widths(kinds[0]), DASHES, strict=False))
+    return Picture(
+        name=f"overview-{kinds[0].point.short_name(of.varying)}",
+        heading="What to use where",
+        facts=facts(kinds[0].point, of.rows, of.varying),
+        notes=[
+            f"number: how many times as fast as {of.baseline}",
+            "bold: all others are shown to be slower",
+            "the paler, the less sure",
+            f"lines: {widths}",
+            f"band: 99 % interval over {process_count(measured(of.rows))}",
+            *origins(of.rows),
+        ],
+        stacks=[
+            [
+                _map(kind, of.title(kind), is_first=not number % ACROSS),
+                _lines(kind, y, of, is_first=not number % ACROSS),
+            ]
+            for number, kind in enumerate(kinds)
+        ],
+        legend=legend,
+        across=ACROSS,
+        width=WIDTH,
+        gap=GAP,
+    )
 
 
 def _widths(of: WinnerMap) -> list[int]:
@@ -128,37 +127,29 @@ def _widths(of: WinnerMap) -> list[int]:
     return sorted({channels // of.point.num_heads for _, channels in of.cells})
 
 
-def _draw_map(axes: Axes, of: WinnerMap, title: str, *, named: bool) -> None:
-    """Draw the cells of a map: the colour of what to use, as strong as that is sure, and its speed-up."""
-    at, widths = places(of.rows, of.along), _widths(of)
-    rows = {(row[of.along.column], row["channels"], row["implementation"]): row for row in measured(of.rows)}
-    for (place, channels), choice in of.cells.items():
-        x, y = at.index(place), widths.index(channels // of.point.num_heads)
-        look: dict[str, Any] = {"facecolor": _fill(choice), "hatch": _hatch(choice.name), "edgecolor": "white"}
-        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, linewidth=1, **look))
-        number = _number(rows.get((place, channels, choice.name)))
-        weight = "bold" if choice.standing == FASTEST else "normal"
-        axes.text(x, y, number, ha="center", va="center", size=6.8, weight=weight)
-    axes.set(xlim=(-0.5, len(at) - 0.5), ylim=(-0.5, len(widths) - 0.5))
-    axes.set_xticks([])
-    axes.set_yticks(
-        range(len(widths)), labels=[f"{'D = ' if named else ''}{each}" for each in widths], size=page.SMALL_SIZE
+def _map(of: WinnerMap, title: str, *, is_first: bool) -> Panel:
+    """Return the cells of a map: the colour of what to use, as strong as that is sure, and its speed-up."""
+    down = _widths(of)[::-1]
+    rows_of = {(row[of.along.column], row["channels"], row["implementation"]): row for row in measured(of.rows)}
+    rows = [
+        {"x": place, "y": channels // of.point.num_heads, "name": choice.name, "strength": strength(choice),
+            "kind": choice.standing if choice.standing == FASTEST else "other",
+            "number": _number(rows_of.get((place, channels, choice.name)))}
+        for (place, channels), choice in of.cells.items()
+    ]  # fmt: skip
+    text: dict[str, Any] = {"shape": Shape.TEXT, "x": "x", "y": "y", "text": "number", "size": 6.8}
+    return Panel(
+        x=Scale.places("", places(of.rows, of.along)),
+        y=Scale.places("", down, [f"{'D = ' if is_first else ''}{each}" for each in down]),
+        marks=[
+            Marks(shape=Shape.CELL, x="x", y="y", fill="name", strength="strength", width=1.0),
+            Marks(kind=FASTEST, is_bold=True, **text),
+            Marks(kind="other", **text),
+        ],
+        height=len(down) * CELL,
+        rows=rows,
+        title=title,
     )
-    axes.tick_params(length=0)
-    axes.grid(visible=False)
-    axes.spines[:].set_visible(False)
-    axes.set_title(title, loc="left", size=page.TEXT_SIZE, weight="bold", pad=4)
-
-
-def _fill(of: Choice) -> str:
-    if not of.name:
-        return page.RULE
-    return mix("#ffffff", style(of.name).colour, (PALEST + (STRONGEST - PALEST) * certainty(of)) / 100)
-
-
-def _hatch(name: str) -> str | None:
-    """Return the hatch of what is compiled, whose colours are too pale to be told from unsure ones."""
-    return "////" if compiled_from(name) else None
 
 
 def _number(row: Row | None) -> str:
@@ -168,60 +159,28 @@ def _number(row: Row | None) -> str:
     return f"{row['speedup']:.1f}" if row["speedup"] >= 10 else f"{row['speedup']:.2f}"
 
 
-def _draw_lines(axes: Axes, of: WinnerMap, quantity: Quantity, ends: tuple[float, float], *, named: bool) -> None:
-    """Draw SDPA's speed-up for each width of a head."""
-    at, colour = places(of.rows, of.along), style(SDPA).colour
-    own = [row for row in of.rows if row["implementation"] == SDPA]
-    by_width = grouped(own, lambda row: row["channels"] // of.point.num_heads)
-    axes.axhline(1, color=page.GREY, linewidth=1.0, zorder=2.5)
-    for number, width in enumerate(_widths(of)):
-        line = line_of(SDPA, "", by_width.get(width, []), at, quantity, of.along)
-        axes.fill_between(range(len(at)), line.lows, line.highs, color=colour, alpha=BAND_ALPHA, linewidth=0, zorder=2)
-        dash = page.linestyle(DASHES[min(number, len(DASHES) - 1)])
-        look: dict[str, Any] = {"color": colour, "linewidth": 1.4, "linestyle": dash, "marker": ".", "markersize": 4}
-        axes.plot(range(len(at)), line.values, zorder=3, **look)
-    ticks = quantity.ticks(*ends)
-    axes.set(yscale="log", xlim=(-0.5, len(at) - 0.5), ylim=ends, xlabel=f"{of.along.name} {of.along.symbol}")
-    axes.set_yticks(ticks, labels=[*map(quantity.tick_label, ticks)] if named else [])
-    axes.minorticks_off()
-    axes.set_xticks(range(len(at)), labels=[*map(str, at)], size=page.SMALL_SIZE)
-    axes.tick_params(length=0)
-    if named:
-        axes.set_ylabel(f"{SDPA}: times as\nfast as {quantity.baseline}")
-
-
-def _write_around(sheet: Figure, of: Overview, size: tuple[float, float]) -> None:
-    """Write the heading and the facts above, and the legend and the notes below."""
-    facts = page.facts(of.kinds[0].point, of.rows, of.varying)
-    width = size[0] + page.LEFT
-    lines = page.wrapped(facts, width)
-    left = -page.LEFT / size[0]
-    above = 0.42 + page.TITLE_LINE * (len(lines) + 0.4)
-    sheet.text(left, 1 + above / size[1], "What to use where", size=page.TITLE_SIZE, weight="bold", va="bottom")
-    sheet.text(left, 1 + 0.42 / size[1], "\n".join(lines), color=page.GREY, va="bottom")
-    names = [name for name in dict.fromkeys(row["implementation"] for row in of.rows) if _is_named(of, name)]
-    fills = [mix("#ffffff", style(name).colour, STRONGEST / 100) for name in names]
-    handles: list[Any] = [
-        Patch(facecolor=fill, hatch=_hatch(name), edgecolor="white", label=name)
-        for name, fill in zip(names, fills, strict=True)
+def _lines(of: WinnerMap, y: Scale, whole: Overview, *, is_first: bool) -> Panel:
+    """Return SDPA's speed-up for each width of a head."""
+    speedup = quantity("speedup", whole.baseline)
+    styles = {
+        str(width): Style(style(SDPA).colour, dash, ".")
+        for width, dash in zip(_widths(of), [*DASHES.values(), *[DASHED] * len(of.cells)], strict=False)
+    }
+    rows = [
+        {**row, **speedup.drawn(row), "width": str(point_of(row).channels // of.point.num_heads)}
+        for row in measured(of.rows)
+        if row["implementation"] == SDPA
     ]
-    sheet.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(left, -0.48 / size[1]), ncols=len(handles), frameon=False,
-        borderaxespad=0, fontsize=page.TEXT_SIZE, handlelength=1.2,
-    )  # fmt: skip
-    narrow = _widths(of.kinds[0])
-    dashes = ("dotted", "solid", "dashed")
-    notes = [
-        f"number: how many times as fast as {of.baseline}",
-        "bold: all others are shown to be slower",
-        "the paler, the less sure",
-        "lines: " + ", ".join(f"D = {each} {dash}" for each, dash in zip(narrow, dashes, strict=False)),
-        f"band: 99 % interval over {process_count(measured(of.rows))}",
-        *origins(of.rows),
-    ]
-    text = "\n".join(page.wrapped(notes, width, page.SMALL_SIZE))
-    sheet.text(left, -0.82 / size[1], text, size=page.SMALL_SIZE, color=page.GREY, va="top", linespacing=1.6)
-
-
-def _is_named(of: Overview, name: str) -> bool:
-    return any(choice.name == name for kind in of.kinds for choice in kind.cells.values())
+    own: dict[str, Any] = {"x": of.along.column, "by": "width", "styles": styles}
+    title = f"{SDPA}: times as\nfast as {whole.baseline}" if is_first else ""
+    return Panel(
+        x=Scale.places(f"{of.along.name} {of.along.symbol}", places(of.rows, of.along)),
+        y=Scale(title=title, ends=y.ends, ticks=y.ticks, labels=y.labels if is_first else ["" for _ in y.ticks]),
+        marks=[
+            Marks(shape=Shape.RULE, y=1.0, rows=[{}], colour="quiet", width=1.0),
+            Marks(shape=Shape.BAND, y="speedup_low", y2="speedup_high", **own),
+            Marks(shape=Shape.LINE, y="speedup", size=4, **own),
+        ],
+        height=LINES,
+        rows=rows,
+    )

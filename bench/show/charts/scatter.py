@@ -10,17 +10,15 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-import altair as alt
 import pandas as pd
 
 from bench.analyse.axes import gathered
 from bench.analyse.rows import Row, by, grouped, point_of
 from bench.plan.case import COLUMNS
 from bench.plan.work import Roof
-from bench.show.charts.base import SIZE, SMALL_PX, THIN, Sheet, Spec, chart, inline, log, looks, spec, ticks
 from bench.show.figures import layout
-from bench.show.figures.page import facts
-from bench.show.rows import against_data_sheets, devices, is_measured, origins, plain
+from bench.show.picture import Marks, Panel, Picture, Scale, Shape
+from bench.show.rows import against_data_sheets, devices, facts, is_measured, origins, plain
 from bench.show.text import parts
 from bench.store import units
 from bench.store.roofline import roof_of, work_of
@@ -40,33 +38,40 @@ FEWEST = 2
 MARGIN = 0.14
 """The room above and below the marks of a frontier, as a share of the axis, for the names of the precisions."""
 
-RING = 5 * SIZE
-"""The area of a ring around a mark."""
+HEIGHT = 4.0
+"""The height of both in inches."""
 
-ROOFLINE_PX, FRONTIER_PX = 400, 380
-"""The heights of both."""
+SIZE, RING, SMALL_SIZE = 7.0, 15.0, 7.5
+"""The sizes of a mark, of a ring around it, and of words, in points."""
 
 
-def rooflines(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
-    """Yield the name and the picture of each setting of a table of results whose ceilings are known.
+def rooflines(table: pd.DataFrame) -> Iterator[Picture]:
+    """Yield the picture of each setting of a table of results whose ceilings are known.
 
-    A setting is a layer, device, dtype, mode and so on. The name stays the same whatever else was measured.
+    A setting is a layer, device, dtype, mode and so on.
     """
     rated = [row for row in plain(table) if is_measured(row) and row["flops_per_s"] is not None and roof_of(row)]
-    for rows in grouped(rated, itemgetter(*FIXED)).values():
-        yield f"roofline-{point_of(rows[0]).short_name(set(COLUMNS) - set(FIXED))}", roofline_sheet(rows)
+    return map(roofline, grouped(rated, itemgetter(*FIXED)).values())
 
 
-def roofline_sheet(rows: Sequence[Row]) -> Sheet:
-    """Return the picture of the rows of one setting as a file; each has a rate and ceilings."""
-    names = list(by(rows, "implementation"))
-    marks = [
-        {"implementation": row["implementation"], "intensity": work.intensity, "rate": row["flops_per_s"]}
-        for row in rows
-        if (work := work_of(point_of(row), row))
-    ]
-    highest = functools.reduce(Roof.raised, [roof for row in rows if (roof := roof_of(row))])
-    return Sheet(
+def roofline(rows: Sequence[Row]) -> Picture:
+    """Return the picture of the rows of one setting; each has a rate and ceilings."""
+    marks = [{**row, "intensity": work.intensity} for row in rows if (work := work_of(point_of(row), row))]
+    roof = functools.reduce(Roof.raised, [each for row in rows if (each := roof_of(row))])
+    intensities = [row["intensity"] for row in marks]
+    left, right = min(intensities) / ROOM, max(intensities) * ROOM
+    ends = layout.padded(*_ends([*(row["flops_per_s"] for row in marks), roof.reached(left), roof.reached(right)]))
+    lines = [Marks(shape=Shape.LINE, x="x", y="y", rows=_corners(roof, left, right), width=1.8, has_points=False)]
+    panel = Panel(
+        x=Scale.log("operations per byte", (left, right), layout.decimal(left, right), "{:g}".format),
+        y=Scale.log("operations per second", ends, layout.decimal(*ends), functools.partial(_rate, trim=True)),
+        marks=[*lines, *_ceilings(roof, left, right), Marks(shape=Shape.POINT, x="intensity", y="flops_per_s",
+            by="implementation", size=SIZE, opacity=0.85, beside=True)],
+        height=HEIGHT,
+        rows=marks,
+    )  # fmt: skip
+    return Picture(
+        name=f"roofline-{point_of(rows[0]).short_name(set(COLUMNS) - set(FIXED))}",
         heading="Rate against operations per byte, and the device's ceilings",
         facts=[*parts(point_of(rows[0]), FIXED), *devices(rows)],
         notes=[
@@ -75,51 +80,39 @@ def roofline_sheet(rows: Sequence[Row]) -> Sheet:
             *against_data_sheets(rows),
             *origins(rows),
         ],
-        spec=roofline(marks, highest, names),
-        rows=marks,
-        names=names,
+        stacks=[[panel]],
     )
 
 
-def roofline(rows: Sequence[Row], roof: Roof, names: Sequence[str]) -> Spec:
-    """Return the chart of the rates: marks of cases, the roof, and its two ceilings in words."""
-    intensities = [row["intensity"] for row in rows]
-    left, right = min(intensities) / ROOM, max(intensities) * ROOM
-    values = [*(row["rate"] for row in rows), roof.reached(left), roof.reached(right)]
-    ends = layout.padded(min(values), max(values))
-    across, up = layout.decimal(left, right), layout.decimal(*ends)
-    x = alt.X("intensity:Q", title="operations per byte", scale=log((left, right)),
-        axis=ticks(across, (f"{tick:g}" for tick in across)))  # fmt: skip
-    y = alt.Y("rate:Q", title="operations per second", scale=log(ends),
-        axis=ticks(up, (units.rate(tick, "FLOP/s", trim=True) for tick in up)))  # fmt: skip
-    places = (left, *([roof.ridge] if left < roof.ridge < right else []), right)
-    corners = [{"intensity": at, "rate": roof.reached(at)} for at in places]
-    line = inline(corners).mark_line(color="var(--ink)", strokeWidth=1.8).encode(x=x, y=y)
-    flat, slope = (
-        f"matrix products {units.rate(roof.flops_per_s, 'FLOP/s')}",
-        f"copy {units.rate(roof.bytes_per_s, 'B/s')}",
-    )
+def _rate(value: float, *, trim: bool = False) -> str:
+    return units.rate(value, "FLOP/s", trim=trim)
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    return min(values), max(values)
+
+
+def _corners(roof: Roof, left: float, right: float) -> list[dict[str, float]]:
+    at = (left, *([roof.ridge] if left < roof.ridge < right else []), right)
+    return [{"x": each, "y": roof.reached(each)} for each in at]
+
+
+def _ceilings(roof: Roof, left: float, right: float) -> Iterator[Marks]:
+    """Yield the two ceilings in words: at the right the flat one, at the left the slope, unless it lies outside."""
+    flat, slope = f"matrix products {_rate(roof.flops_per_s)}", f"copy {units.rate(roof.bytes_per_s, 'B/s')}"
     if roof.ridge <= left:
-        flat, slope = f"{flat}; {slope} is the ceiling below {float(f'{roof.ridge:.2g}'):g} operations per byte", ""
-    style: dict[str, Any] = {"color": "var(--quiet)", "fontSize": SMALL_PX}
-    words = [
-        inline(corners[-1:]).mark_text(align="right", dy=-7, **style).encode(x=x, y=y, text=alt.value(flat)),
-        inline(corners[:1]).mark_text(align="left", dx=12, **style).encode(x=x, y=y, text=alt.value(slope)),
-    ]
-    marks = chart().mark_point(size=SIZE, opacity=0.85).encode(x=x, y=y, **looks(names))
-    description = "Operations per second against operations per byte, under the roof of the device"
-    return spec(description, line, marks, *words, height=ROOFLINE_PX)
+        beyond = float(f"{roof.ridge:.2g}")
+        flat, slope = f"{flat}; {slope} is the ceiling below {beyond:g} operations per byte", ""
+    for at, words, align, shift in ((right, flat, "right", (0, 7)), (left, slope, "left", (12, 0))):
+        rows = [{"x": at, "y": roof.reached(at), "words": words}]
+        yield Marks(shape=Shape.TEXT, x="x", y="y", text="words", rows=rows, colour="quiet", size=SMALL_SIZE,
+            align=align, shift=shift)  # fmt: skip
 
 
-def frontiers(table: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
-    """Yield the name and the picture of each shape of a table of results that was measured in several precisions.
-
-    The name stays the same whatever else was measured.
-    """
+def frontiers(table: pd.DataFrame) -> Iterator[Picture]:
+    """Yield the picture of each shape of a table of results that was measured in several precisions."""
     judged = [row for row in plain(table) if is_measured(row) and row["error"]]
-    for rows in gathered(judged, [], VARIED):
-        if len(by(rows, "dtype")) >= FEWEST:
-            yield f"frontier-{point_of(rows[0]).short_name(VARIED)}", frontier_sheet(rows)
+    return (frontier(rows) for rows in gathered(judged, [], VARIED) if len(by(rows, "dtype")) >= FEWEST)
 
 
 def best(rows: Sequence[Row]) -> list[Row]:
@@ -131,50 +124,39 @@ def best(rows: Sequence[Row]) -> list[Row]:
     return kept
 
 
-def frontier_sheet(rows: Sequence[Row]) -> Sheet:
-    """Return the picture of the rows of one shape as a file; each has a time and an error."""
-    names, unbeaten = list(by(rows, "implementation")), best(rows)
-    columns = ("implementation", "dtype", "error", "latency_s", "latency_low_s", "latency_high_s")
-    notes = ["in a ring: nothing is better in both", "bars are 95 % intervals over processes", *origins(rows)]
-    return Sheet(
+def frontier(rows: Sequence[Row]) -> Picture:
+    """Return the picture of errors against latencies of one shape: rings around the best, and each precision."""
+    across = layout.limits(
+        *(
+            [row[name] for row in rows if row[name] is not None]
+            for name in ("latency_s", "latency_low_s", "latency_high_s")
+        )
+    )
+    up = layout.padded(*_ends([row["error"] for row in rows]), MARGIN)
+    powers = [10.0**power for power in range(math.ceil(math.log10(up[0])), math.floor(math.log10(up[1])) + 1)]
+    panel = Panel(
+        x=Scale.log("time per call", across, layout.decimal(*across), functools.partial(units.seconds, trim=True)),
+        y=Scale.log(
+            "error, relative to the largest value", up, powers, lambda tick: f"{tick:.0e}".replace("e-0", "e-")
+        ),
+        marks=[*_of_frontier(rows, across[1])],
+        height=HEIGHT,
+        rows=rows,
+    )
+    return Picture(
+        name=f"frontier-{point_of(rows[0]).short_name(VARIED)}",
         heading="Error against latency, by precision",
         facts=facts(point_of(rows[0]), rows, VARIED),
-        notes=notes,
-        spec=frontier(rows, names),
-        rows=[{**{name: row[name] for name in columns}, "best": any(row is each for each in unbeaten)} for row in rows],
-        names=names,
+        notes=["in a ring: nothing is better in both", "bars are 95 % intervals over processes", *origins(rows)],
+        stacks=[[panel]],
     )
 
 
-def frontier(rows: Sequence[Row], names: Sequence[str]) -> Spec:
-    """Return the chart of errors against latencies: marks with intervals, rings around the best, and each precision."""
-    ends = ("latency_s", "latency_low_s", "latency_high_s")
-    times = [[row[name] for row in rows if row[name] is not None] for name in ends]
-    errors = [row["error"] for row in rows]
-    across, up = layout.limits(*times), layout.padded(min(errors), max(errors), MARGIN)
-    at = layout.decimal(*across)
-    powers = [10.0**power for power in range(math.ceil(math.log10(up[0])), math.floor(math.log10(up[1])) + 1)]
-    x = alt.X("latency_s:Q", title="time per call", scale=log(across),
-        axis=ticks(at, (units.seconds(tick, trim=True) for tick in at)))  # fmt: skip
-    y = alt.Y("error:Q", title="error, relative to the largest value", scale=log(up),
-        axis=ticks(powers, (f"{tick:.0e}".replace("e-0", "e-") for tick in powers)))  # fmt: skip
-    rings = (
-        chart()
-        .transform_filter("datum.best")
-        .mark_point(shape="circle", size=RING, filled=False, color="var(--quiet)", strokeWidth=THIN)
-        .encode(x=x, y=y)
-    )
-    bars = (
-        chart()
-        .transform_filter("isValid(datum.latency_low_s)")
-        .mark_rule(opacity=0.5, clip=True)
-        .encode(x="latency_low_s:Q", x2="latency_high_s:Q", y=y, stroke=looks(names)["stroke"])
-    )
-    marks = chart().mark_point(size=SIZE, opacity=1).encode(x=x, y=y, **looks(names))
-    precisions = (
-        chart()
-        .transform_aggregate(highest="max(error)", groupby=["dtype"])
-        .mark_text(align="right", dx=-3, dy=-12, color="var(--quiet)", fontSize=SMALL_PX)
-        .encode(x=alt.value("width"), y=alt.Y("highest:Q"), text="dtype:N")
-    )
-    return spec("Error against latency, by precision", rings, bars, marks, precisions, height=FRONTIER_PX)
+def _of_frontier(rows: Sequence[Row], right: float) -> Iterator[Marks]:
+    own: dict[str, Any] = {"y": "error", "by": "implementation"}
+    yield Marks(shape=Shape.POINT, x="latency_s", y="error", rows=best(rows), colour="quiet", size=RING, is_hollow=True)
+    yield Marks(shape=Shape.RULE, x="latency_low_s", x2="latency_high_s", opacity=0.5, **own)
+    yield Marks(shape=Shape.POINT, x="latency_s", size=SIZE, beside=True, **own)
+    precisions = [{"dtype": dtype, "error": max(row["error"] for row in of)} for dtype, of in by(rows, "dtype").items()]
+    yield Marks(shape=Shape.TEXT, x=right, y="error", text="dtype", rows=precisions, colour="quiet", size=SMALL_SIZE,
+        align="right", shift=(-3, 12))  # fmt: skip

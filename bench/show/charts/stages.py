@@ -4,17 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
-
 from bench.analyse.profile import is_on_gpu, whole_s
 from bench.analyse.rows import grouped
 from bench.plan.case import Point
-from bench.show.charts import base
-from bench.show.charts.base import Sheet, Spec
 from bench.show.figures import layout
-from bench.show.figures.page import calls, facts, origin_rows
+from bench.show.figures.page import text_width
 from bench.show.palette import CATEGORY_COLOURS, OTHER, RESIDUAL_COLOUR, category, on, stage_colour
-from bench.show.rows import origins
+from bench.show.picture import Kind, Marks, Panel, Picture, Scale, Shape
+from bench.show.rows import facts, origins
+from bench.show.text import counted
 from bench.store import units
 from bench.store.profile import BACKWARD, Profile, ProfiledOperator
 
@@ -27,12 +25,13 @@ LONGEST = 34
 UNSAID = ("aten::", "_scaled_dot_product_")
 """Prefixes of operators' names that carry no meaning."""
 
-WIDTH_PX, TALL_PX, OVERHANG_PX, GAP_PX, TICKS = 760, 46, 7, 20, 7
-"""The width of the axes, the height of a bar, how far the mark of the whole reaches above it, and the gap below it; the
-number of ticks."""
+WIDTH, TALL, OVERHANG, GAP, TICKS = 7.6, 0.46, 0.07, 0.2, 7
+"""In inches: the width of the axes, the height of a bar, how far the mark of the whole reaches above it, and the gap
+below it; the number of ticks."""
 
-LINE_PX, SQUARE_PX, PAD_PX = 18, 9, 6
-"""Under a bar: the height of a line of names, the side of a name's coloured square, and the room around text."""
+LINE, SQUARE, PAD, SMALL_SIZE = 0.18, 0.09, 0.06, 7.5
+"""Under a bar, in inches: the height of a line of names, the side of a name's coloured square, and the room around
+text; and the size of text in points."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,9 @@ def short(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def sheets(profiles: Iterable[Profile]) -> Iterator[tuple[str, Sheet]]:
-    """Yield the name and the picture of each point that has profiles."""
-    return ((f"stages-{point.name}", sheet(of)) for point, of in by_point(profiles).items())
+def pictures(profiles: Iterable[Profile]) -> Iterator[Picture]:
+    """Yield the picture of each point that has profiles."""
+    return (picture(point, of) for point, of in by_point(profiles).items())
 
 
 def by_point(profiles: Iterable[Profile]) -> dict[Point, list[Profile]]:
@@ -121,55 +120,60 @@ def by_point(profiles: Iterable[Profile]) -> dict[Point, list[Profile]]:
     return grouped(profiles, lambda profile: profile.case.point)
 
 
-def sheet(profiles: Sequence[Profile]) -> Sheet:
-    """Return the picture of the profiles of one point as a file."""
+def picture(point: Point, profiles: Sequence[Profile]) -> Picture:
+    """Return the picture of the profiles of one point."""
     bars_of_point = bars(profiles)
     rows, height = segments(bars_of_point)
-    return Sheet(
+    origin = [vars(profile.origin) for profile in profiles]
+    return Picture(
+        name=f"stages-{point.name}",
         heading="Where the time of a call goes",
-        facts=facts(profiles[0].case.point, origin_rows(profiles)),
-        notes=list(_notes(profiles, bars_of_point)),
-        spec=stage_bars(bars_of_point, height),
-        rows=rows,
-        width=WIDTH_PX,
-        across=WIDTH_PX + 200,
+        facts=facts(point, origin),
+        notes=[
+            *_notes(profiles, bars_of_point),
+            f"means over {counted([each.calls for each in profiles], 'call')} under the profiler",
+            *origins(origin),
+        ],
+        stacks=[[stage_bars(bars_of_point, rows, height)]],
+        width=WIDTH,
     )
 
 
 def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]:
-    """Return what is drawn of the bars, and the height of them all in pixels.
+    """Return what is drawn of the bars, and the height of them all in inches.
 
-    Seconds go to the right and pixels down. A `segment` has its name in it, or none if a `name` stands below the bar,
+    Seconds go to the right and inches down. A `segment` has its name in it, or none if a `name` stands below the bar,
     in one of several lines; then there is the `residual`, if it is above 0, and the `whole` with its texts.
     """
     rows: list[dict[str, Any]] = []
-    top, scale = GAP_PX / 2, WIDTH_PX / _end_s(bars_of_point)
+    top, scale = GAP / 2, WIDTH / _end_s(bars_of_point)
     for bar in bars_of_point:
-        place = {"implementation": bar.implementation, "top": top, "bottom": top + TALL_PX}
+        place = {"implementation": bar.implementation, "top": top, "middle": top + TALL / 2, "bottom": top + TALL}
         start_s = 0.0
         below = []
         for each in bar.segments:
-            words = [each.name, units.seconds(each.time_s)]
-            wide = max(base.text_px(word, base.SMALL_PX) for word in words) + PAD_PX
-            is_crossed = abs(start_s + each.time_s / 2 - bar.whole_s) * scale < wide / 2  # by the mark of the whole
+            end_s, words = start_s + each.time_s, [each.name, units.seconds(each.time_s)]
+            wide = max(text_width(word, SMALL_SIZE) for word in words) + PAD
+            is_crossed = abs((start_s + end_s) / 2 - bar.whole_s) * scale < wide / 2  # by the mark of the whole
             has_room = wide <= each.time_s * scale and not is_crossed
             below += [] if has_room else [each]
-            rows.append({**place, "kind": "segment", "start": start_s, "end": start_s + each.time_s, "name": each.name,
-                "text": words if has_room else "", "fill": each.colour, "ink": on(each.colour),
-                "backward": each.is_backward})  # fmt: skip
-            start_s += each.time_s
+            edges = {"upper": top + 0.04, "lower": top + TALL - 0.04} if each.is_backward else {}
+            rows.append({**place, "kind": "segment", "start": start_s, "end": end_s, "center": (start_s + end_s) / 2,
+                "name": each.name, "text": words if has_room else None, "fill": each.colour, "ink": on(each.colour),
+                **edges})  # fmt: skip
+            start_s = end_s
         if bar.residual_s > 0:
             rows.append({**place, "kind": "residual", "start": start_s, "end": bar.whole_s, "fill": RESIDUAL_COLOUR})
         share, how = units.percent(bar.residual_s / bar.whole_s), "in kernels" if bar.is_on_gpu else "timed"
-        rows.append({**place, "kind": "whole", "top": top - OVERHANG_PX, "start": bar.whole_s,
+        rows.append({**place, "kind": "whole", "top": top - OVERHANG, "start": bar.whole_s,
             "text": f"{units.seconds(bar.whole_s)} {how}", "end": max(start_s, bar.whole_s),
             "residual": f"residual {units.seconds(bar.residual_s)} ({share})"})  # fmt: skip
         lines = _lines(below)
         for number, line in enumerate(lines):
-            down = top + TALL_PX + LINE_PX * (number + 0.6)
+            down = top + TALL + LINE * (number + 0.6)
             rows += [{"kind": "name", "implementation": bar.implementation, "start": across / scale, "top": down,
                 "text": _words(each), "fill": each.colour} for across, each in line]  # fmt: skip
-        top += TALL_PX + LINE_PX * len(lines) + GAP_PX
+        top += TALL + LINE * len(lines) + GAP
     return rows, top
 
 
@@ -177,50 +181,37 @@ def _end_s(bars_of_point: Sequence[Bar]) -> float:
     return max(max(bar.sum_s, bar.whole_s) for bar in bars_of_point)
 
 
-def stage_bars(bars_of_point: Sequence[Bar], height: float) -> Spec:
-    """Return the chart of the bars: their segments, the residual, and a mark at the latency of the whole."""
+def stage_bars(bars_of_point: Sequence[Bar], rows: Sequence[dict[str, Any]], height: float) -> Panel:
+    """Return the bars: their segments, the residual, and a mark at the latency of the whole."""
     end_s = _end_s(bars_of_point)
     at = layout.even(0, end_s, TICKS)
-    axis = base.ticks(at, (units.seconds(tick, trim=True) if tick else "0" for tick in at))
-    across, down = alt.Scale(domain=[0, end_s], nice=False), alt.Scale(domain=[height, 0], nice=False)
-
-    def x(column: str = "start") -> alt.X:
-        return alt.X(f"{column}:Q", title="time of a call", scale=across, axis=axis)
-
-    def y(column: str = "top") -> alt.Y:
-        return alt.Y(f"{column}:Q", axis=None, scale=down)
-
-    def of(kind: str, **calculated: str) -> alt.Chart:
-        return base.chart(kind).transform_calculate(middle=f"datum.bottom - {TALL_PX / 2}", **calculated)
-
-    small: dict[str, Any] = {"fontSize": base.SMALL_PX, "baseline": "middle"}
-    box = {"x": x(), "x2": "end:Q", "y": y(), "y2": "bottom:Q", "color": base.own_colour()}
-    backward, wholes, names = base.chart().transform_filter("datum.backward"), of("whole"), base.chart("name")
+    wholes = [row for row in rows if row["kind"] == "whole"]
+    box: dict[str, Any] = {"shape": Shape.CELL, "x": "start", "x2": "end", "y": "top", "y2": "bottom", "fill": "fill"}
+    text: dict[str, Any] = {"shape": Shape.TEXT, "size": SMALL_SIZE}
+    beside: dict[str, Any] = {**text, "kind": "whole", "x": "end", "y": "middle", "align": "left"}
     edges = (
-        backward.transform_calculate(edge=f"datum.{side} {sign} 4")
-        .mark_rule(color="#ffffff", strokeWidth=1.5, strokeDash=[5, 3])
-        .encode(x=x(), x2="end:Q", y=y("edge"))
-        for side, sign in (("top", "+"), ("bottom", "-"))
+        Marks(shape=Shape.RULE, kind="segment", x="start", x2="end", y=edge, colour="#ffffff", dash=(4, 2))
+        for edge in ("upper", "lower")
     )
-    texts = of("segment", center="(datum.start + datum.end) / 2").mark_text(lineHeight=16, dy=-8, **small)
-    beside = (
-        wholes.mark_text(align="left", dx=10, dy=dy, color=colour, **small).encode(x=x("end"), y=y("middle"), text=text)
-        for dy, colour, text in ((-8, "var(--ink)", "text:N"), (8, "var(--quiet)", "residual:N"))
-    )
-    left: dict[str, Any] = {"align": "right", "dx": -10, "fontSize": base.TEXT_PX, "fontWeight": "bold"}
-    squares = names.mark_square(size=SQUARE_PX**2, opacity=1, xOffset=SQUARE_PX / 2)
-    layers = [
-        of("residual").mark_rect().encode(**box),
-        of("segment").mark_rect(stroke="#ffffff", strokeWidth=0.7).encode(**box),
-        *edges,
-        texts.encode(x=x("center"), y=y("middle"), text="text:N", color=base.own_colour("ink")),
-        wholes.mark_rule(strokeWidth=3, color="var(--ink)").encode(x=x(), y=y(), y2="bottom:Q"),
-        *beside,
-        wholes.mark_text(baseline="middle", **left).encode(x=alt.value(0), y=y("middle"), text="implementation:N"),
-        squares.encode(x=x(), y=y(), color=base.own_colour()),
-        names.mark_text(align="left", dx=SQUARE_PX + PAD_PX / 2, **small).encode(x=x(), y=y(), text="text:N"),
-    ]
-    return base.spec("The time of a call by stages or operators, a bar for each implementation", *layers, height=height)
+    return Panel(
+        x=Scale(title="time of a call", kind=Kind.LINEAR, ends=(0, end_s), ticks=at,
+            labels=[units.seconds(tick, trim=True) if tick else "0" for tick in at]),
+        y=Scale(title="", kind=Kind.LINEAR, ends=(height, 0), ticks=[row["middle"] for row in wholes],
+            labels=[row["implementation"] for row in wholes]),
+        marks=[
+            Marks(kind="residual", width=0.0, **box),
+            Marks(kind="segment", width=0.7, **box),
+            *edges,
+            Marks(kind="segment", x="center", y="middle", text="text", fill="ink", **text),
+            Marks(shape=Shape.RULE, kind="whole", x="start", y="top", y2="bottom", width=2.5),
+            Marks(text="text", shift=(8, 6), **beside),
+            Marks(text="residual", shift=(8, -6), colour="quiet", **beside),
+            Marks(shape=Shape.POINT, kind="name", x="start", y="top", fill="fill", marker="s", size=6),
+            Marks(kind="name", x="start", y="top", text="text", align="left", shift=(6, 0), **text),
+        ],
+        height=height,
+        rows=rows,
+    )  # fmt: skip
 
 
 def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterator[str]:
@@ -231,8 +222,6 @@ def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterato
         yield "dashed white lines: backward"
     if any(not profile.stages for profile in profiles):
         yield "an operator has the colour of the stage that does such work"
-    yield calls(profiles)
-    yield from origins(origin_rows(profiles))
 
 
 def _words(of: Segment) -> str:
@@ -240,14 +229,14 @@ def _words(of: Segment) -> str:
 
 
 def _lines(below: Sequence[Segment]) -> list[list[tuple[float, Segment]]]:
-    """Return the names under a bar in lines, each with its distance from the left in pixels."""
+    """Return the names under a bar in lines, each with its distance from the left in inches."""
     lines: list[list[tuple[float, Segment]]] = []
-    across = float(WIDTH_PX)
+    across = WIDTH
     for each in below:
-        long = SQUARE_PX + PAD_PX / 2 + base.text_px(_words(each), base.SMALL_PX)
-        if across + long > WIDTH_PX:
+        long = SQUARE + PAD / 2 + text_width(_words(each), SMALL_SIZE)
+        if across + long > WIDTH:
             lines.append([])
             across = 0.0
         lines[-1].append((across, each))
-        across += long + 2 * PAD_PX
+        across += long + 2 * PAD
     return lines

@@ -1,4 +1,4 @@
-"""Along an axis: its ends and its ticks, and places of labels and marks that don't touch."""
+"""Along an axis: its ends and its ticks, and places of labels that don't touch."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,10 +30,6 @@ BAND_ROOM = 1.5
 MARGIN = 0.06
 LEAST_SPAN = 1.1
 """An axis spans at least this factor, so that noise doesn't look like a result."""
-
-
-Span = tuple[float, float]
-"""The lower and the upper end of a mark with its interval."""
 
 
 def limits(values: Sequence[float], lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float]:
@@ -121,17 +117,3 @@ def spread(targets: Sequence[float], gap: float, low: float, high: float) -> lis
     positions = np.empty(len(targets))
     positions[order] = np.minimum(np.maximum(with_gaps, low + steps), high - steps[::-1])
     return list(map(float, positions))
-
-
-def sideways_steps(spans: Sequence[Span]) -> list[int]:
-    """Return by how many steps each mark moves to the right, so that none overlaps another; below 0 is to the left.
-
-    A mark that overlaps no other stays at 0, and so does a missing one, whose ends are NaN.
-    """
-    steps, ends = [0] * len(spans), dict[int, float]()
-    for index in sorted((index for index, span in enumerate(spans) if not math.isnan(span[0])), key=spans.__getitem__):
-        low, ends_at = spans[index]
-        free = (step for step in range(-len(spans), len(spans)) if ends.get(step, -math.inf) < low)
-        steps[index] = min(free, key=abs)
-        ends[steps[index]] = ends_at
-    return steps

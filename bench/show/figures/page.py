@@ -1,37 +1,28 @@
-"""What all pictures share: style, page, axes, text around and beside them, and writing of files.
+"""A picture as a file: its panels, the words around them, and how they are written.
 
 Lengths are in inches.
 """
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.lines import Line2D
 from matplotlib.textpath import text_to_path
-from matplotlib.transforms import Bbox
 
-from bench.plan.case import Point
-from bench.show.figures import layout
-from bench.show.palette import ink
-from bench.show.rows import Row, devices
-from bench.show.text import counted, parts
-from bench.stats.estimates import Array
-from bench.store.profile import Profile
-from impls.catalogue import Dash, Style
+from bench.show.figures.marks import draw, look
+from bench.show.palette import light
+from bench.show.picture import Panel, Picture
 
 PNG_DPI = 160
 
 LARGEST_PIXELS = 60_000
 """The largest width or height; matplotlib's PNG can't be much larger."""
-
-Drawing = tuple[str, Figure]
-"""A picture's name, which is that of its files, and its figure."""
 
 FONT = "DejaVu Sans"
 """It comes with matplotlib, so a picture looks the same everywhere."""
@@ -42,42 +33,37 @@ TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 12.0, 9.0, 7.5
 POINTS = 72
 """Points in an inch."""
 
-EDGE = 0.2
-TITLE_LINE = 0.17
-TICK_GAP = 0.08
-"""The least gap between the labels of two ticks."""
+EDGE, TITLED_EDGE, TITLE_LINE = 0.2, 0.42, 0.17
+"""The edge around all, the room above panels with titles, and the height of a line above them."""
 
-LEFT, FOOT = 0.8, 0.55
-"""From the lowest axes to the left end of all text, and down to the notes: the room for labels of axes."""
+LEFT, LABEL_ROOM, FOOT, LEGEND = 0.8, 0.2, 0.55, 0.3
+"""From the panels to the left end of all text, at least, and beyond the labels of their axes; down to what stands below
+them; and the height of a legend."""
 
-AXES_WIDTH, AXES_HEIGHT, TEXT_WIDTH = 5.4, 3.5, 7.6
+TEXT_WIDTH = 7.6
+"""The least width at which text is wrapped."""
 
-SAMPLE, LABEL_START = (1.033, 1.068, 1.104), 1.115
-"""Beside axes, in their widths: a line sample's ends and its middle, and the start of the text of a label."""
-
-LABEL_GAP, ROW_HEIGHT = 0.185, 0.2
-"""The heights of a label beside axes, and of a row of marks."""
-
-INK, GREY, RULE, ALARM = "#1a1a1a", "#666666", "#d9d9d9", "#d55e00"
+ACROSS_GAP, DOWN_GAP = 0.42, 0.85
+"""The gaps between stacks."""
 
 RC = {
     "font.family": FONT,
     "font.size": TEXT_SIZE,
-    "text.color": INK,
+    "text.color": light("ink"),
     "text.parse_math": False,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": INK,
+    "axes.edgecolor": light("quiet"),
+    "axes.labelcolor": light("ink"),
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": RULE,
+    "grid.color": light("rule"),
     "grid.linewidth": 0.6,
-    "xtick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.color": GREY,
-    "ytick.labelcolor": INK,
+    "xtick.color": light("quiet"),
+    "xtick.labelcolor": light("ink"),
+    "ytick.color": light("quiet"),
+    "ytick.labelcolor": light("ink"),
     "svg.fonttype": "path",
     "svg.hashsalt": "attention-bench",
 }
@@ -105,102 +91,72 @@ def wrapped(words: Sequence[str], width: float, size: float = TEXT_SIZE, *, bold
     return lines
 
 
-def new_figure(
-    heading: str, facts: Sequence[str], notes: Sequence[str], panels: Sequence[float], gap: float = 0.0
-) -> Figure:
-    """Return a figure of panels of these heights from top to bottom, and all text above and below them.
+@styled()
+def figure(of: Picture) -> Figure:
+    """Return a picture as a figure, as large as its panels; a file is larger, as far as something is drawn."""
+    rows = [of.stacks[first : first + of.across] for first in range(0, len(of.stacks), of.across)]
+    heights = [max(_height(of, stack) for stack in row) for row in rows]
+    columns = min(of.across, len(of.stacks))
+    wide = columns * (of.width + ACROSS_GAP) - ACROSS_GAP
+    high = sum(heights) + DOWN_GAP * (len(rows) - 1)
+    sheet = Figure(figsize=(wide, high), facecolor=light("surface"))
+    top = high
+    for row, height in zip(rows, heights, strict=True):
+        for column, stack in enumerate(row):
+            _draw_stack(sheet, of, stack, column * (of.width + ACROSS_GAP), top)
+        top -= height + DOWN_GAP
+    _write_around(sheet, of)
+    return sheet
 
-    The heading comes first, then the facts; the notes are at the foot. All but the heading is wrapped.
-    The figure is as large as the panels with the gaps between them; a file is larger, as far as something is drawn.
+
+def save_as(of: Picture, file: Path) -> None:
+    """Write a picture in the format that the file's name ends with; raises OSError if it can't be written.
+
+    The same picture gives the same file, byte for byte.
     """
-    height, lines = sum(panels) + gap * (len(panels) - 1), wrapped(facts, TEXT_WIDTH)
-    figure = Figure(figsize=(AXES_WIDTH, height), facecolor="white")
-    grid = {"left": 0, "right": 1, "bottom": 0, "top": 1, "hspace": gap * len(panels) / sum(panels)}
-    figure.subplots(len(panels), sharex=True, gridspec_kw={**grid, "height_ratios": panels})
-    footnotes = "\n".join(wrapped(notes, TEXT_WIDTH, SMALL_SIZE))
-    above, left = EDGE + TITLE_LINE * (len(lines) + 0.4), -LEFT / AXES_WIDTH
-    figure.text(left, 1 + above / height, heading, size=TITLE_SIZE, weight="bold", va="bottom")
-    figure.text(left, 1 + EDGE / height, "\n".join(lines), color=GREY, va="bottom")
-    figure.text(left, -FOOT / height, footnotes, size=SMALL_SIZE, color=GREY, va="top", linespacing=1.6)
-    return figure
-
-
-def set_places(figure: Figure, places: Sequence[int], label: str) -> None:
-    """Give all panels of a figure a logarithmic scale around some places, with ticks at the lowest panel alone.
-
-    A number without room is left out: the ends come first, then the others from the right, where the distances of a
-    sweep's places are long.
-    """
-    axes = figure.axes[-1]
-    axes.set(xscale="log", xlim=layout.padded(places[0], places[-1]), xlabel=label)
-    axes.set_xticks(places, labels=[*map(str, places)])
-    axes.minorticks_off()
-    for each in figure.axes:
-        each.label_outer(remove_inner_ticks=True)
-    first, *others = axes.get_xticklabels()
-    written: list[Bbox] = []
-    for number in (*others[:-2:-1], first, *others[-2::-1]):
-        box = number.get_window_extent().padded(TICK_GAP / 2 * figure.dpi)
-        number.set_visible(not any(map(box.overlaps, written)))
-        written += [box] if number.get_visible() else []
-
-
-def write_beside(axes: Axes, place: float, text: str, sample: Mapping[str, Any]) -> None:
-    """Write text right of axes, in a readable shade of the colour of a sample of a line or mark, which is beside it.
-
-    The place is a share of the height of the axes.
-    """
-    options: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
-    axes.plot(SAMPLE, [place] * len(SAMPLE), **{**sample, "markevery": [1]}, **options)
-    axes.text(
-        LABEL_START, place, text, color=ink(sample["color"]), va="center_baseline", gid=f"label {text}", **options
-    )
-
-
-def in_axes(axes: Axes, points: Sequence[tuple[float, float]]) -> Array:
-    """Return where points of the data's scale stand, in shares of the width and height of axes: [points, 2]."""
-    return np.asarray((axes.transData - axes.transAxes).transform(points))
-
-
-def linestyle(dash: Dash, offset: float = 0.0) -> tuple[float, Dash] | str:
-    """Return matplotlib's style of a line with these dashes, which begin at an offset."""
-    return (offset, dash) if dash else "solid"
-
-
-def marker(of: Style, size: float, edge_width: float) -> dict[str, Any]:
-    """Return matplotlib's options for the marks of a style, of this size and with an edge this wide, in points."""
-    return {
-        "marker": of.marker,
-        "markersize": size,
-        "markerfacecolor": "white" if of.hollow else of.colour,
-        "markeredgecolor": of.colour,
-        "markeredgewidth": edge_width,
-    }
-
-
-def save_as(figure: Figure, file: Path) -> None:
-    """Write a figure in the format that the file's name ends with; raises OSError if it can't be written.
-
-    The same figure gives the same SVG, byte for byte.
-    """
-    dpi = min(PNG_DPI, LARGEST_PIXELS / max(figure.get_size_inches()))
+    sheet = figure(of)
+    dpi = min(PNG_DPI, LARGEST_PIXELS / max(sheet.get_size_inches()))
     metadata = {"Date": None} if file.suffix == ".svg" else None
     with styled():
-        figure.savefig(file, dpi=dpi, metadata=metadata, bbox_inches="tight", pad_inches=EDGE)
+        sheet.savefig(file, dpi=dpi, metadata=metadata, bbox_inches="tight", pad_inches=EDGE)
 
 
-def facts(point: Point, rows: Sequence[Row], varying: Collection[str] = ()) -> list[str]:
-    """Return the fixed values: layer, device, dtype, mode and so on; `rows` name the device."""
-    layer, *words = parts(point, without=("device", *varying))
-    names = ", ".join(devices(rows))
-    return [layer, f"{point.device} ({names})" if names else point.device, *words]
+def _height(of: Picture, stack: Sequence[Panel]) -> float:
+    return sum(panel.height for panel in stack) + of.gap * (len(stack) - 1)
 
 
-def origin_rows(profiles: Sequence[Profile]) -> list[Row]:
-    """Return the origins of profiles by column, as in rows of the results."""
-    return [vars(profile.origin) for profile in profiles]
+def _draw_stack(sheet: Figure, of: Picture, stack: Sequence[Panel], left: float, top: float) -> None:
+    wide, high = sheet.get_size_inches()
+    for panel in stack:
+        axes: Axes = sheet.add_axes(
+            (left / wide, (top - panel.height) / high, of.width / wide, panel.height / high), zorder=1
+        )
+        draw(axes, panel, is_lowest=panel is stack[-1])
+        if panel.title:
+            axes.set_title(panel.title, loc="left", size=TEXT_SIZE, weight="bold", pad=4)
+        top -= panel.height + of.gap
 
 
-def calls(profiles: Sequence[Profile]) -> str:
-    """Return how many calls were profiled."""
-    return f"means over {counted([each.calls for each in profiles], 'call')} under the profiler"
+def _write_around(sheet: Figure, of: Picture) -> None:
+    """Write the heading, the alarm and the facts above the panels, and the legend and the notes below."""
+    wide, high = sheet.get_size_inches()
+    labels = [label for stack in of.stacks for panel in stack for label in panel.y.labels]
+    left = max([LEFT, *(text_width(label) + LABEL_ROOM for label in labels)])
+    width, x = max(TEXT_WIDTH, left + wide), -left / wide
+    has_title = any(panel.title for panel in chain(*of.stacks))
+    above = TITLED_EDGE if has_title else EDGE
+    for words, colour, weight in (
+        (wrapped(of.facts, width), "quiet", "normal"),
+        (wrapped(of.alarm, width, bold=True), "warning", "bold"),
+    ):
+        sheet.text(x, 1 + above / high, "\n".join(words), va="bottom", color=light(colour), weight=weight)
+        above += TITLE_LINE * (len(words) + 0.4 * bool(words))
+    sheet.text(x, 1 + above / high, of.heading, size=TITLE_SIZE, weight="bold", va="bottom")
+    below = FOOT
+    if of.legend:
+        handles = [Line2D([], [], linestyle="none", label=words, **look(own, 6.5)) for words, own in of.legend.items()]
+        sheet.legend(handles=handles, ncols=len(handles), frameon=False, handlelength=1.2, loc="upper left",
+            bbox_to_anchor=(x, -below / high), borderaxespad=0)  # fmt: skip
+        below += LEGEND
+    notes = "\n".join(wrapped(of.notes, width, SMALL_SIZE))
+    sheet.text(x, -below / high, notes, size=SMALL_SIZE, color=light("quiet"), va="top", linespacing=1.6)

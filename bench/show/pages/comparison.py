@@ -10,7 +10,7 @@ from bench.show.charts.changes import changes, drawn_row, is_drawn
 from bench.show.columns import latency_text
 from bench.show.comparison import blocks
 from bench.show.comparison.report import Report, counts, explanations, implementations
-from bench.show.pages import shell
+from bench.show.pages import shell, vega
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, plain
 from bench.store.saved_run import SavedRun
@@ -84,7 +84,14 @@ def _changes(report: Report, rows: Sequence[Row]) -> Figure:
         note="NEW's speed by BASE's, each relative to the other implementations of its own run, or to the baseline if "
         "they are too few; left of 0 is slower. Bars are 95\u00a0% intervals. "
         "Click on a row to see the samples of both runs.",
-        charts={ANY: changes([row for row in rows if is_drawn(row)], report.limits)},
+        charts={
+            ANY: vega.spec(
+                changes([drawn_row(report, row) for row in rows if is_drawn(row)], report.limits, on_page=True),
+                "The change of each row with its interval",
+                list(dict.fromkeys(str(row["implementation"]) for row in rows)),
+                {"label": "row", "verdict": "verdict", "text": "change"},
+            )
+        },
         needs="change",
     )
 

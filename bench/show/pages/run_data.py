@@ -1,6 +1,5 @@
 """What a run's page shows: its machines, the points that fit into a page, its sections with charts, and their data."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,19 +8,19 @@ from typing import Any
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.axes import AXES, SERIES, TOKENS, Axis, groups, places
-from bench.analyse.growth import Exponent, scalings
+from bench.analyse.growth import scalings
 from bench.analyse.rows import point_of
 from bench.analyse.standing import by_rank
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import machine_columns, without_columns
-from bench.show import answer, intervals
+from bench.show import answer
 from bench.show.answer import At
-from bench.show.charts import interactive
-from bench.show.charts.winners import SURENESS, cells, maps, winners
+from bench.show.charts import growth, interactive
+from bench.show.charts.quantity import POINTS, Quantity, on_page, quantities
+from bench.show.charts.winners import SURENESS, maps, panel
 from bench.show.columns import complete, latency_text, of_metric
-from bench.show.figures.line_data import Quantity, quantities
-from bench.show.pages import shell
+from bench.show.pages import shell, vega
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, measured, unmeasured
 from bench.show.text import capital, differences, order, parts, varying
@@ -191,17 +190,15 @@ def data(view: View) -> dict[str, Any]:
     """Return what the page's script reads; rows of the table are in the same order as here."""
     series = [_series(view, axis, rows) for axis, rows in view.series]
     texts = {each.column: of_metric(each.metric, view.baseline) for each in view.quantities}
-    numbers = dict.fromkeys(column for each in view.quantities for column in interactive.columns(each))
-    numbers |= dict.fromkeys(("latency_s", "latency_low_s", "latency_high_s", "compile_cold_s"))
     rows = [
         {
             "point": row["number"],
             "label": view.shown[row["number"]].at.label,
             "implementation": str(row["implementation"]),
             "machine": row["machine"],
-            "is_baseline": row["implementation"] == view.baseline,
             "status": row["status"],
-            **{column: _short(row[column]) if is_measured(row) else None for column in numbers},
+            **{axis.column: row[axis.column] for axis in view.axes},
+            **{name: _short(value) if is_measured(row) else None for name, value in _numbers(view, row).items()},
             **{f"{column}_text": text.cell(row).text if is_measured(row) else "" for column, text in texts.items()},
             "latency_text": latency_text(row) if is_measured(row) else "",
         }
@@ -217,6 +214,13 @@ def data(view: View) -> dict[str, Any]:
         "commands": shell.packed(shell.as_data(_commands(view))),
         **_samples(view),
     }
+
+
+def _numbers(view: View, row: Row) -> dict[str, float | None]:
+    """Return the numbers of a row that charts draw or the script reads."""
+    drawn = [each.drawn(row) for each in view.quantities]
+    numbers = {name: value for of in drawn for name, value in of.items()}
+    return numbers | {name: row[name] for name in ("latency_s", "latency_low_s", "latency_high_s", "compile_cold_s")}
 
 
 def _commands(view: View) -> list[str]:
@@ -255,27 +259,43 @@ def _first_view(series: Sequence[Mapping[str, Any]]) -> int:
     return min(long, key=lambda n: (series[n]["axis"] != TOKENS.name, -len(series[n]["xs"])), default=-1)
 
 
+def _shown(view: View) -> dict[str, str]:
+    """Return what is shown of a case on pointing at it."""
+    return {
+        "implementation": "implementation",
+        "label": "point",
+        **{f"{each.column}_text": each.heading for each in view.quantities},
+    }
+
+
 def _quantities(view: View) -> Iterator[Figure]:
     most = max(Counter(each.machine for each in view.shown).values(), default=0)
-    tooltips = interactive.tooltips(view.quantities)
     for each in view.quantities:
         meaning = each.metric.meaning.replace("`", "")
+        label, is_relative = each.filled(each.axis.label), each.axis.relative
         yield Figure(
             kind=each.name,
             title=each.filled(each.axis.title),
             note=each.filled(NOTES.get(each.column, f"{meaning[:1].upper()}{meaning[1:]}.")),
-            is_wide=each.axis.relative,
-            charts=interactive.charts(each, view.names, view.axes, most, tooltips),
-            columns=interactive.columns(each),
+            is_wide=is_relative,
+            charts={
+                name: vega.spec(of, f"{label} {_against(name)}", view.names, _shown(view), brush=is_relative)
+                for name, of in on_page(each, view.axes, most, len(view.names)).items()
+            },
+            columns=each.columns,
             ticks=[_ticks(each, rows) for rows in [*(own for _, own in view.series), view.rows]],
         )
 
 
+def _against(axis: str) -> str:
+    return "in a row for each point" if axis == POINTS else f"against {axis}"
+
+
 def _ticks(of: Quantity, rows: Sequence[Row]) -> dict[str, Any]:
     """Return the ticks of a quantity's axis and their labels."""
-    columns = interactive.columns(of)
-    ticks = interactive.ticks(of, [float(row[name]) for row in measured(rows) for name in columns if row[name]])
-    return {"ys": ticks, "labels": [of.tick_label(tick) for tick in ticks]}
+    drawn = [values for values in map(of.drawn, measured(rows)) if any(values.values())]
+    scale = of.scale(drawn) if drawn else of.given_scale()
+    return {"values": scale.ticks, "labels": scale.labels}
 
 
 def _winners(view: View) -> Iterator[Figure]:
@@ -301,50 +321,41 @@ def _maps(view: View) -> Iterator[dict[str, Any]]:
             if None in points.values():
                 continue
             words = parts(each.point, without=each.varying)
+            drawn = panel(each)
+            description = f"What to use, over {each.along.name} and {each.axis.name}"
             yield {
                 "title": " · ".join([*([name] if view.several else []), *words]),
-                "chart": winners(each),
-                "rows": [{**cell, "point": points[cell["x"], cell["y"]]} for cell in cells(each, view.names)],
+                "chart": vega.spec(drawn, description, view.names, {"label": "point", "words": "what to use"}),
+                "rows": [{**row, "point": points[row["x"], row["y"]]} for row in drawn.rows],
             }
 
 
 def _growth(view: View) -> Iterator[Figure]:
-    segments = list(_segments(view))
+    rows = list(_exponents(view))
     headings = {"machine_name": "machine"} if view.several else {}
     headings |= {"implementation": "implementation", "from_to": "between", "text": "exponent"}
     note = "The exponent between two adjacent values: 1 is linear, 2 is quadratic."
     slow = " If the machine was slow for a while, it shows here too."
     for what, title, more in (("latency", "Growth of latency", slow), ("memory", "Growth of peak memory", "")):
-        if rows := [row for kind, row in segments if kind == what]:
-            charts = {axis.name: interactive.exponents(view.names, what, axis) for axis in view.axes}
+        if own := [row for row in rows if row["kind"] == what]:
+            charts = {
+                axis.name: vega.spec(growth.exponents_on_page(what, axis),
+                    f"Local exponents of {what} against {axis.name}", view.names, headings)
+                for axis in view.axes
+            }  # fmt: skip
             kind = f"growth-{what}"
-            yield Figure(kind=kind, title=title, note=f"{note}{more}", charts=charts, rows=rows, headings=headings)
+            yield Figure(kind=kind, title=title, note=f"{note}{more}", charts=charts, rows=own, headings=headings)
 
 
-def _segments(view: View) -> Iterator[tuple[str, dict[str, Any]]]:
+def _exponents(view: View) -> Iterator[dict[str, Any]]:
     """Yield the local exponents of latency and memory along each series on each machine."""
     for number, (axis, rows) in enumerate(view.series):
         for machine, name in enumerate(view.machines):
-            own = scalings(row for row in measured(rows) if row["machine"] == machine)
-            for growth in (growth for each in own if each.axis == axis for growth in each.growths):
-                place = {"series": number, "machine": machine, "machine_name": name}
-                place["implementation"] = growth.implementation
-                for what, exponents in (("latency", growth.latency), ("memory", growth.memory)):
-                    yield from ((what, {**place, **_segment(axis.symbol, of)}) for of in exponents)
-
-
-def _segment(symbol: str, of: Exponent) -> dict[str, Any]:
-    has_interval = of.slope.is_known and of.slope.low < of.slope.high
-    return {
-        "start": of.start,
-        "end": of.end,
-        "middle": _short(math.sqrt(of.start * of.end)),
-        "slope": _short(of.slope.value),
-        "low": _short(of.slope.low) if has_interval else None,
-        "high": _short(of.slope.high) if has_interval else None,
-        "text": intervals.number(of.slope),
-        "from_to": f"{symbol}={of.start} and {of.end}",
-    }
+            place = {"series": number, "machine": machine, "machine_name": name}
+            for each in scalings(row for row in measured(rows) if row["machine"] == machine):
+                if each.axis == axis:
+                    for row in growth.exponent_rows(each):
+                        yield {**place, **row, **{name: _short(row[name]) for name in ("at", "slope", "low", "high")}}
 
 
 def _compilation(view: View) -> Iterator[Figure]:
@@ -355,7 +366,8 @@ def _compilation(view: View) -> Iterator[Figure]:
             note="Time per call if the first compilation is shared by all calls. Right of a crossing the compiled "
             "implementation costs less in all. It uses measured means, whether or not the difference is shown.",
             at="compile_cold_s",
-            charts={ANY: interactive.compilation(view.names, interactive.tooltips(view.quantities))},
+            charts={ANY: vega.spec(interactive.compilation(), "Time per call against calls", view.names)},
+            rows=[*interactive.compilation_rows(view.rows)],
             columns=("compile_cold_s", "latency_s", "paid"),
         )
 

@@ -1,8 +1,6 @@
 """What all pages share: the template around them, Vega's JavaScript, packed data, samples, and the file."""
 
 import base64
-import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -10,11 +8,9 @@ import statistics
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import vl_convert
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -22,15 +18,17 @@ from bench.analyse.rows import grouped
 from bench.analyse.summary import flagged
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import COMMAND
 from bench.show.charts import interactive
-from bench.show.charts.base import CONFIG, VERSION, Spec, swatch, variables
+from bench.show.pages import vega
 from bench.show.rows import Row
 from bench.store import files, units
 from bench.store.record import Record
 
 PARTS = Path(__file__).parent / "parts"
 CHECKOUT = Path(__file__).parents[3]
+
+SAMPLE = {"process": "process", "round": "round", "time": "time", "remark": "sample"}
+"""What is shown of a sample on pointing at it."""
 
 ANY = "any"
 """The key of a chart that is the same whatever the axis is."""
@@ -58,7 +56,7 @@ class Figure:
     is_wide: bool = False
     at: str = ""
     needs: str = ""
-    charts: Mapping[str, Spec]
+    charts: Mapping[str, vega.Spec]
     rows: Sequence[Mapping[str, Any]] | None = None
     parts: Sequence[Mapping[str, Any]] = ()
     columns: Sequence[str] = ()
@@ -92,43 +90,27 @@ def render(
     light and in the dark, and `filters` and `values` what the template uses. A page that has no charts needs no Vega.
     """
     loader = FileSystemLoader(PARTS)
-    shared = {"names": [*names], "figures": {each.kind: each.data for each in figures}, "config": CONFIG}
+    shared = {"names": [*names], "figures": {each.kind: each.data for each in figures}, "config": vega.CONFIG}
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= filters or {}
-    scripts = [*([vega_script()] if has_charts else []), (PARTS / "page.js").read_text(encoding="utf-8")]
+    texts = scripts() if has_charts else scripts()[1:]
     return environment.get_template(template).render(
         title=title,
-        variables={**variables(names), **(colours or {})},
-        swatches=[*map(swatch, names)],
+        variables={**vega.variables(names), **(colours or {})},
+        swatches=[*map(vega.swatch, names)],
         figures=figures,
         data=as_data({**shared, **data}),
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 # Vega's, which vl-convert brings, and our own
-        hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts],
+        scripts=[Markup(script) for script in texts],  # noqa: S704 # Vega's and our own
+        hashes=[base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in texts],
         **values,
     )
 
 
-@functools.cache
-def vega_script() -> str:
-    """Return the JavaScript of Vega, Vega-Lite and Vega-Embed.
-
-    It takes seconds to put together, so the user's folder of caches keeps it for the next page, if there is one that
-    can be written.
-    """
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))  # noqa: PTH111 - never raises
-    # without a home it would lie in the working folder
-    caches = caches if caches.is_absolute() else Path(os.devnull)
-    kept = caches / COMMAND / f"vega-lite-{VERSION}-of-vl-convert-{version('vl-convert-python')}.js"
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return kept.read_text(encoding="utf-8")
-    # its stub doesn't know that the snippet has a default, which is what we want
-    script = str(vl_convert.javascript_bundle(vl_version=VERSION))  # type: ignore[call-arg]
-    with contextlib.suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(kept, script)
-    return script
+def scripts() -> list[str]:
+    """Return Vega with Vega-Lite and Vega-Embed, as npm has them, and our own script."""
+    return [(PARTS / name).read_text(encoding="utf-8") for name in ("vega.js", "page.js")]
 
 
 def write(path: Path, text: str) -> Path:
@@ -180,7 +162,8 @@ def samples(runs: Sequence[Mapping[int, tuple[Row, Sequence[Record]]]]) -> dict[
         {number: [_process(each, row["latency_s"], every) for each in own] for number, (row, own) in run.items() if own}
         for run, every in zip(runs, steps, strict=True)
     ]
-    return {"samples": packed(as_data(packs)), "every": max(steps), "steps": STEPS, "strip": interactive.samples()}
+    strip = vega.spec(interactive.samples(), "Every sample of the case, process by process", [], SAMPLE)
+    return {"samples": packed(as_data(packs)), "every": max(steps), "steps": STEPS, "strip": strip}
 
 
 def _process(record: Record, latency_s: float, every: int) -> list[Any]:

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from impls.graph.cores import UNFUSED, Core, Found, found
 from impls.graph.tracing import traced
 from tests import written_cores
 from tests.make.points import made
-from tests.written_cores import BIAS, CAUSAL, EXPRESSIBLE, HEADS, INEXPRESSIBLE, B, D, H, N, Written
+from tests.written_cores import BIAS, CAUSAL, EXPRESSIBLE, HEADS, INEXPRESSIBLE, B, D, H, N, traced_layer
 
 
 def found_in(module: nn.Module | Callable[..., Tensor], *xs: Tensor) -> Found:
@@ -24,8 +25,7 @@ def found_in(module: nn.Module | Callable[..., Tensor], *xs: Tensor) -> Found:
 
 def found_in_written(kind: str) -> Found:
     """Return what is found in the graph of a layer with a hand-written core."""
-    torch.manual_seed(0)
-    return found_in(Written(kind), torch.randn(B, N, H * D))
+    return found(traced_layer(kind)[2])
 
 
 @pytest.mark.parametrize("kind", EXPRESSIBLE)
@@ -37,57 +37,16 @@ def test_a_core_that_attention_can_express_is_found(kind: str) -> None:
     assert core.class_name == "Written"
 
 
-def test_heads_of_a_single_item_are_heads() -> None:
-    """Also if items and heads are one dimension at the product; one dimension alone is one of items."""
-    q = torch.randn(1, H, N, D)
-    shapes = [found_in(EXPRESSIBLE[kind], q, q, q).cores[0].shapes[0] for kind in ("plain", "three dimensions")]
-    assert shapes == [(1, H, N, D)] * 2
-    assert found_in(EXPRESSIBLE["plain"], q[0], q[0], q[0]).cores[0].shapes[0] == (H, 1, N, D)
-
-
-def test_a_softmax_over_chosen_outputs_of_a_layer_is_a_gate() -> None:
-    """A router of experts takes the largest outputs of a layer."""
-    layer = nn.Linear(D, D)
-    (softmax,) = found_in(lambda x: layer(x).topk(2).values.softmax(-1), torch.randn(N, D)).unknown
-    assert "a gate" in softmax.reason
-
-
-REFUSED = {
-    "soft cap": "tanh",
-    "high soft cap": "tanh",
-    "cap": "clamp",
-    "gate": "mul on the weights",
-    "gate of ones": "mul on the weights",
-    "gate of scores": "mul: a factor that differs from key to key",
-    "gate by itself": "mul: a factor that differs from key to key",
-    "weight of heads": "mul on the weights",
-    "threshold": "lt on the weights",
-    "top-k": "topk",
-    "top-k, scattered": "topk",
-    "talking heads": "scores of heads are mixed",
-    "slots": "div on the weights",
-    "normalised again": "div on the weights",
-    "over queries": "another dimension",
-    "power": "square on the weights",
-    "two softmaxes": "a second softmax",
-    "mask that hides little": "masked_fill by -5",
-    "weights without some": "masked_fill on the weights",
-    "some scores alone": "a change of some scores in place",
-    "used later": "its weights are used again",
-    "difference": "on the weights",
-}
-"""What is in the way of cores that attention can't express."""
-
-
-@pytest.mark.parametrize(("kind", "reason"), REFUSED.items())
-def test_what_attention_cannot_express_has_its_operator_and_its_line(kind: str, reason: str) -> None:
-    """The line is one of the core's own or of the function that returns its scores."""
-    seen = found_in_written(kind)
-    (said, *_) = [each.reason for each in seen.unknown] or [core.obstacle for core in seen.cores]
+@pytest.mark.parametrize("kind", [kind for kind, (_, reason) in INEXPRESSIBLE.items() if kind != "dropout" and reason])
+def test_what_attention_cannot_express_has_its_operator_and_its_line(kind: str) -> None:
+    """The line is one of the core's own or of the function that returns its scores; if weights are used is known."""
+    (core, reason), seen = INEXPRESSIBLE[kind], found_in_written(kind)
+    assert [each.weights_are_used for each in seen.cores] == [True] * (kind == "used later")
+    (said, *_) = [each.reason for each in seen.unknown] or [each.obstacle for each in seen.cores]
     assert reason in said
     name, _, number = said.rpartition(" at ")[2].rpartition(":")
     assert name.endswith("written_cores.py")
-    assert int(number) in lines_of(INEXPRESSIBLE[kind][0])
+    assert int(number) in lines_of(core)
 
 
 def lines_of(core: Callable[..., Tensor]) -> set[int]:
@@ -96,11 +55,12 @@ def lines_of(core: Callable[..., Tensor]) -> set[int]:
     return {start + place for source, start in map(inspect.getsourcelines, every) for place in range(len(source) + 2)}
 
 
-def test_every_core_that_attention_cannot_express_is_tried() -> None:
-    """Dropout is a keyword that an attend may declare, and two have no softmax."""
-    assert {*INEXPRESSIBLE} - {*REFUSED} == {"dropout", "no softmax", "relu"}
+def test_other_weights_than_those_of_a_softmax_are_nothing() -> None:
+    """Dropout belongs to a core, as a keyword that an attend may declare."""
     assert found_in_written("dropout").cores[0].dropout == 0.5
-    assert found_in_written("relu") == found_in_written("no softmax") == Found((), ())
+    model = made("tests.tiny_models:plain[input=1x5x16]")
+    without = found_in(model, torch.randn(3, *model.items[0])), found_in_written("relu"), found_in_written("no softmax")
+    assert {*without} == {Found((), ())}
 
 
 def added(how: str, x: Tensor) -> Tensor:
@@ -130,67 +90,79 @@ def test_additive_attention_is_named_alike_however_it_is_written(how: str) -> No
     assert int(softmax.reason.rpartition(":")[2]) in lines_of(added)
 
 
-@pytest.mark.parametrize("how", ["one", "a layer", "positions"])
-def test_sums_of_other_things_are_no_additive_attention(how: str) -> None:
-    """Neither a gate of tokens with positions, nor what is added to products."""
-
-    def other(x: Tensor) -> Tensor:
-        if how == "one":
-            return (x + PAIRS[0]).softmax(-1) * x
-        if how == "a layer":
-            return F.linear(x + BIAS[0, 0, :, :1], PAIRS[:D].T).softmax(1) * x
-        bias = x[:, :, None, 0] + x[:, None, :, 1]
-        return ((x @ x.mT).tanh() + bias).softmax(-1) @ x
-
-    (softmax,) = found_in(other, torch.randn(B, N, D)).unknown
-    assert "additive" not in softmax.reason
+def banded(x: Tensor) -> Tensor:
+    """Return attention of each token and the one before, of two products."""
+    before = torch.cat([x[:, :1], x[:, :-1]], 1)
+    scores = torch.cat([x[:, :, None] @ x[:, :, None].mT, x[:, :, None] @ before[:, :, None].mT], -1)
+    return (scores.softmax(-1) @ torch.stack([x, before], 2))[:, :, 0]
 
 
-@pytest.mark.parametrize(("gathered", "what"), [("k", "keys"), ("v", "values")])
-def test_keys_and_values_of_one_query_are_named(gathered: str, what: str) -> None:
-    """A neighbourhood is gathered for each query."""
-    near = (torch.arange(N)[:, None] + torch.arange(N)) % N
-
-    def layer(x: Tensor) -> Tensor:
-        own = x[:, near]
-        scores = torch.einsum("bnd,bnmd->bnm", x, own) if gathered == "k" else x @ x.mT
-        return torch.einsum("bnm,bnmd->bnd", scores.softmax(-1), own)
-
-    (softmax,) = found_in(layer, torch.randn(B, N, D)).unknown
-    assert f"each query has {what} of its own" in softmax.reason
+def of_pairs(x: Tensor) -> Tensor:
+    """Return attention whose scores are products and sums."""
+    bias = x[:, :, None, 0] + x[:, None, :, 1]
+    return ((x @ x.mT).tanh() + bias).softmax(-1) @ x
 
 
-@pytest.mark.parametrize(("before", "what"), [(True, "scores"), (False, "weights")])
-def test_heads_that_are_mixed_are_named(*, before: bool, what: str) -> None:
-    """By the first product that mixes them, and not by those after it."""
-
-    def layer(x: Tensor) -> Tensor:
-        q = x.view(B, H, N, D)
-        scores = q @ q.mT
-        if before:
-            scores = torch.einsum("bhij,hg->bgij", scores, HEADS)
-        return torch.einsum("bhij,hg->bgij", scores.softmax(-1), HEADS) @ q
-
-    (softmax,) = found_in(layer, torch.randn(B, H * N, D)).unknown
-    assert softmax.reason.startswith(f"{what} of heads are mixed")
+def of_own_keys(x: Tensor) -> Tensor:
+    """Return attention to a neighbourhood that is gathered for each query."""
+    own = x[:, NEAR]
+    return torch.einsum("bnm,bnmd->bnd", torch.einsum("bnd,bnmd->bnm", x, own).softmax(-1), own)
 
 
-def test_weights_that_are_taken_apart_are_no_scores() -> None:
-    """A differential layer subtracts some of its weights from others."""
-
-    def layer(x: Tensor) -> Tensor:
-        first, second = (x @ x.mT).softmax(-1).chunk(2)
-        return (first - second) @ x[:2]
-
-    (softmax,) = found_in(layer, torch.randn(B, N, D)).unknown
-    assert "some weights apart" in softmax.reason
+def mixed(x: Tensor, *, before: bool) -> Tensor:
+    """Return attention whose heads are mixed after the softmax, and before it too."""
+    q = x.view(B, H, N // H, D)
+    scores = torch.einsum("bhij,hg->bgij", q @ q.mT, HEADS) if before else q @ q.mT
+    return torch.einsum("bhij,hg->bgij", scores.softmax(-1), HEADS) @ q
 
 
-def test_weights_that_are_used_again_are_named() -> None:
-    """The core is known, and why it can't be replaced."""
-    (core,) = found_in_written("used later").cores
-    assert core.weights_are_used
-    assert core.obstacle
+def differential(x: Tensor) -> Tensor:
+    """Subtract some weights from others."""
+    first, second = (x @ x.mT).softmax(-1).chunk(2)
+    return (first - second) @ x[:2]
+
+
+NEAR = (torch.arange(N)[:, None] + torch.arange(N)) % N
+
+ROUTER, GATE, EXPERTS = nn.Linear(D, D), nn.Linear(D, 4), torch.randn(4, D)
+
+OTHERS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+    "a router of experts": (lambda x: ROUTER(x).topk(2).values.softmax(-1), "a gate"),
+    "weights of parameters": (lambda x: GATE(x).softmax(-1) @ EXPERTS, "a gate"),
+    "a weight of channels": (lambda x: (x + PAIRS[0]).softmax(-1) * x, "over no product"),
+    "a gate of places": (lambda x: F.linear(x + BIAS[0, 0, :, :1], PAIRS[:D].T).softmax(1) * x, "mul on the weights"),
+    "scores with sums": (of_pairs, "tanh"),
+    "keys of one query": (of_own_keys, "each query has keys of its own"),
+    "values of one query": (
+        lambda x: torch.einsum("bnm,bnmd->bnd", (x @ x.mT).softmax(-1), x[:, NEAR]),
+        "each query has values of its own",
+    ),
+    "mixed scores": (lambda x: mixed(x, before=True), "scores of heads are mixed"),
+    "mixed weights": (lambda x: mixed(x, before=False), "weights of heads are mixed"),
+    "difference of weights": (differential, "some weights apart"),
+    "parts of a window": (banded, "cat of"),
+}
+"""Functions of tokens, and what their softmax is in place of a core's."""
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_softmax_that_belongs_to_no_core_has_a_reason(kind: str) -> None:
+    """Gates aren't attention, sums of other things no additive attention; the first product that mixes heads counts."""
+    function, reason = OTHERS[kind]
+    seen = found_in(function, torch.randn(B, N, D))
+    assert seen.cores == ()
+    (softmax,) = seen.unknown
+    assert reason in softmax.reason
+
+
+@pytest.mark.parametrize(
+    ("function", "hint"), [(of_pairs, "score_mod"), (banded, "outside"), (OTHERS["weights of parameters"][0], "")]
+)
+def test_what_would_express_a_softmax_is_said_if_it_is_known(function: Callable[[Tensor], Tensor], hint: str) -> None:
+    """A cap is for flex_attention, parts of a window are a mask of all scores, and a gate is no attention."""
+    (softmax,) = found_in(function, torch.randn(B, N, D)).unknown
+    assert hint in softmax.hinted
+    assert (softmax.hinted == softmax.reason) == (not hint)
 
 
 @pytest.mark.parametrize(
@@ -216,8 +188,9 @@ def test_masks_have_kinds(kind: str, masks: list[str], causal: bool) -> None:
 
 def test_a_learned_bias_is_learned_where_gradients_are_computed() -> None:
     """Without gradients it is a given one."""
+    layer, x, _ = traced_layer("learned bias")
     with torch.no_grad():
-        (given,) = found_in_written("learned bias").cores
+        (given,) = found_in(layer, x).cores
     (learned,) = found_in_written("learned bias").cores
     assert [mask.kind for mask in given.masks + learned.masks] == ["given", "learned"]
 
@@ -258,37 +231,10 @@ def test_layers_of_torch_are_seen_inside() -> None:
         assert seen.unknown == ()
 
 
-def test_a_model_without_softmax_has_nothing() -> None:
-    """Neither a core nor a softmax that belongs to none."""
-    model = made("tests.tiny_models:plain[input=1x5x16]")
-    assert found_in(model, torch.randn(3, *model.items[0])) == Found((), ())
-
-
-def test_a_gate_is_no_attention() -> None:
-    """A softmax over a layer's output that weighs parameters."""
-    layer, experts = nn.Linear(8, 4), torch.randn(4, 8)
-    seen = found_in(lambda x: layer(x).softmax(-1) @ experts, torch.randn(2, 5, 8))
-    assert seen.cores == ()
-    assert "a gate" in seen.unknown[0].reason
-
-
-def test_a_learned_query_is_attention() -> None:
-    """Queries may be a parameter."""
-    query = nn.Parameter(torch.randn(3, 8))
-    (core,) = found_in(lambda x: (query @ x.mT).softmax(-1) @ x, torch.randn(2, 5, 8)).cores
-    assert core.shapes == ((2, 1, 3, 8), (2, 1, 5, 8), (2, 1, 5, 8))
-
-
-def softmax_one(scores: Tensor) -> Tensor:
-    """Return weights whose sum is less than 1."""
+def by_hand(scores: Tensor, *, more: float = 0.0) -> Tensor:
+    """Return a softmax of several operators, or weights whose sum is less than 1."""
     weights = (scores - scores.amax(-1, keepdim=True)).exp()
-    return weights / (1 + weights.sum(-1, keepdim=True))
-
-
-def by_hand(scores: Tensor) -> Tensor:
-    """Return a softmax of several operators."""
-    weights = (scores - scores.amax(-1, keepdim=True)).exp()
-    return weights / weights.sum(-1, keepdim=True)
+    return weights / (more + weights.sum(-1, keepdim=True))
 
 
 def by_hand_over_some(scores: Tensor) -> Tensor:
@@ -297,14 +243,15 @@ def by_hand_over_some(scores: Tensor) -> Tensor:
     return weights * 2 / (weights * 2).sum(-1, keepdim=True)
 
 
-def over_columns(scores: Tensor) -> Tensor:
-    """Return weights after another number was subtracted for each key."""
-    return (scores - scores.amax(-2, keepdim=True)).softmax(-1)
-
-
 @pytest.mark.parametrize(
     ("softmax", "cores"),
-    [(by_hand, 1), (softmax_one, 0), (by_hand_over_some, 0), (over_columns, 0), (lambda s: F.softmax(s, -1), 1)],
+    [
+        (by_hand, 1),
+        (partial(by_hand, more=1.0), 0),
+        (by_hand_over_some, 0),
+        (lambda scores: (scores - scores.amax(-2, keepdim=True)).softmax(-1), 0),
+        (lambda scores: F.softmax(scores, -1), 1),
+    ],
 )
 def test_a_softmax_by_hand_must_be_one(softmax: Callable[[Tensor], Tensor], cores: int) -> None:
     """Numbers that are the same for all keys of a query may be subtracted before, nothing be added to the sum."""
@@ -312,28 +259,52 @@ def test_a_softmax_by_hand_must_be_one(softmax: Callable[[Tensor], Tensor], core
     assert len(found_in(lambda q, k, v: softmax(q @ k.mT) @ v, q, k, v).cores) == cores
 
 
-@pytest.mark.parametrize(
-    "repeat",
-    [
-        lambda x: x.repeat_interleave(3, 1),
-        lambda x: x[:, :, None].expand(-1, -1, 3, -1, -1).reshape(2, 6, 5, 8),
-    ],
-)
-def test_keys_are_those_before_their_heads_were_repeated(repeat: Callable[[Tensor], Tensor]) -> None:
-    """Each for a group of neighbours among the heads of queries; heads that are repeated in another order stay."""
-    q, k, v = torch.randn(2, 6, 5, 8), torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 8)
-    for own, heads in ((repeat, 2), (lambda x: x.repeat(1, 3, 1, 1), 6)):
-        (core,) = found_in(lambda q, k, v, own=own: (q @ own(k).mT).softmax(-1) @ own(v), q, k, v).cores
-        assert core.shapes == ((2, 6, 5, 8), (2, heads, 5, 8), (2, heads, 5, 8))
+def repeated(q: Tensor, k: Tensor, v: Tensor, repeat: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return attention whose heads of keys are repeated."""
+    return EXPRESSIBLE["plain"](q, repeat(k), repeat(v))
+
+
+Shapes = list[tuple[int, ...]]
+
+GROUPS: Shapes = [(2, 6, 5, 8), (2, 2, 5, 8), (2, 2, 5, 8)]
+"""Three heads of queries for each of keys."""
+
+PLAIN, FLAT = EXPRESSIBLE["plain"], EXPRESSIBLE["three dimensions"]
+
+SHAPES: dict[str, tuple[Callable[..., Tensor], Shapes, Shapes]] = {
+    "one item": (PLAIN, [(1, H, N, D)] * 3, [(1, H, N, D)] * 3),
+    "one item, flat": (FLAT, [(1, H, N, D)] * 3, [(1, H, N, D)] * 3),
+    "one dimension": (PLAIN, [(H, N, D)] * 3, [(H, 1, N, D)] * 3),
+    "a learned query": (
+        lambda x: (nn.Parameter(torch.ones(3, 8)) @ x.mT).softmax(-1) @ x,
+        [(2, 5, 8)],
+        [(2, 1, 3, 8), (2, 1, 5, 8), (2, 1, 5, 8)],
+    ),
+    "neighbours": (partial(repeated, repeat=lambda x: x.repeat_interleave(3, 1)), GROUPS, GROUPS),
+    "expanded neighbours": (
+        partial(repeated, repeat=lambda x: x[:, :, None].expand(-1, -1, 3, -1, -1).reshape(2, 6, 5, 8)),
+        GROUPS,
+        GROUPS,
+    ),
+    "another order": (partial(repeated, repeat=lambda x: x.repeat(1, 3, 1, 1)), GROUPS, [(2, 6, 5, 8)] * 3),
+}
+"""Functions, the shapes of their inputs, and those of queries, keys and values."""
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_shapes_show_heads_as_far_as_the_graph_does(kind: str) -> None:
+    """Heads of one item are heads, one dimension alone is of items; keys are those before neighbours were repeated."""
+    function, inputs, shapes = SHAPES[kind]
+    (core,) = found_in(function, *map(torch.randn, inputs)).cores
+    assert [*core.shapes] == shapes
 
 
 def test_several_products_of_one_softmax_are_cores() -> None:
     """Each has the same weights and values of its own."""
-    q, k, v, w = torch.randn(4, 2, 2, 5, 8)
 
-    def both(q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
-        weights = (q @ k.mT).softmax(-1)
-        return weights @ v + weights @ w
+    def both(q: Tensor, v: Tensor) -> Tensor:
+        weights = (q @ q.mT).softmax(-1)
+        return weights @ v + weights @ q
 
-    seen = found_in(both, q, k, v, w)
+    seen = found_in(both, *torch.randn(2, 2, 2, 5, 8))
     assert [core.obstacle for core in seen.cores] == ["", ""]

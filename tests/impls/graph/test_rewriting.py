@@ -1,6 +1,7 @@
 """Graphs whose cores are computed by an attend."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,16 +11,21 @@ from torch import Tensor, nn
 from impls.attend import eager, online, sdpa
 from impls.contract import Unsupported
 from impls.graph.rewriting import Rewritten, rewritten
-from impls.graph.running import InGraph, unchanged
+from impls.graph.running import InGraph
 from impls.graph.tracing import name, traced
 from tests import written_cores
 from tests.make.points import made
-from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, Written
+from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, Written, traced_layer
 
-OUTPUT_OFF = {torch.float32: 1e-5, torch.bfloat16: 4e-2}
+OUTPUT_OFF = {torch.float64: 1e-13, torch.bfloat16: 4e-2}
 """By how much of the largest value an output may be off, for each type."""
 
-GRADIENT_OFF = {torch.float32: 1e-4, torch.bfloat16: 1e-1}
+GRADIENT_OFF = {torch.float64: 1e-11, torch.bfloat16: 1e-1}
+
+ROUNDED = {"in float32", "alibi"}
+"""The cores that compute in float32, whatever their inputs are."""
+
+ROUNDED_OFF = 1e-6
 
 
 def off(y: Tensor, expected: Tensor) -> float:
@@ -28,28 +34,18 @@ def off(y: Tensor, expected: Tensor) -> float:
     return float((y - expected).abs().max() / expected.abs().max().clamp_min(1e-6))
 
 
-def written(kind: str, dtype: torch.dtype = torch.float32) -> tuple[nn.Module, Tensor]:
-    """Return a layer with a hand-written core, and an input whose scores are peaked."""
-    torch.manual_seed(0)
-    return Written(kind).to(dtype), (2 * torch.randn(B, N, H * D)).to(dtype)
+BESIDE = nn.Linear(D, D)
 
 
-class Two(nn.Module):
-    """A layer that returns more than its first output: what a layer beside makes, and the mean of its weights."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.beside = nn.Linear(D, D)
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return three tensors for tokens `[B, N, C]`."""
-        weights = (x @ x.mT).softmax(-1)
-        return weights @ x, self.beside(x).sigmoid(), weights.mean(1)
+def three_outputs(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return more than what counts: what a layer beside makes, and the mean of weights."""
+    weights = (x @ x.mT).softmax(-1)
+    return weights @ x, BESIDE(x).sigmoid(), weights.mean(1)
 
 
 def test_outputs_that_do_not_count_are_computed_all_the_same() -> None:
     """As in the module, but for those that need the weights, which another core doesn't have: they are named."""
-    new = rewritten(traced(Two(), (torch.randn(B, N, D),)), sdpa.attend)
+    new = rewritten(traced(three_outputs, (torch.randn(B, N, D),)), sdpa.attend)
     names = [name(node) for node in new.module.graph.nodes]
     assert "sigmoid" in names
     assert not {"softmax", "mean"} & {*names}
@@ -60,24 +56,28 @@ FLOAT32 = {"causal that is added", "learned number", "mask of ones"}
 """The cores that make numbers of this type, and can't have a smaller one."""
 
 OF_TYPES = [
-    (kind, dtype) for kind in EXPRESSIBLE for dtype in OUTPUT_OFF if dtype == torch.float32 or kind not in FLOAT32
+    (kind, dtype) for kind in EXPRESSIBLE for dtype in OUTPUT_OFF if dtype == torch.float64 or kind not in FLOAT32
 ]
 
 
 @pytest.mark.parametrize(("kind", "dtype"), OF_TYPES)
 def test_a_rewritten_core_computes_the_same(kind: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In inference and with gradients, within rounding; one call of the attend is there in place of the softmax."""
+    """At another input, in inference and with gradients: in float64 nothing is off, so the core was understood."""
     learned = of_type(dtype, monkeypatch)
-    model, x = written(kind, dtype)
-    graph = traced(model, (x,))
+    torch.manual_seed(0)
+    model, x, other = Written(kind).to(dtype), *torch.randn(2, B, N, H * D, dtype=dtype)
+    graph = traced(model, (2 * x,))
+    most = ROUNDED_OFF if kind in ROUNDED and dtype == torch.float64 else 0.0
     for attend in (eager.attend_safely, sdpa.attend):
         new = rewritten(graph, attend)
         assert (len(new.replaced), new.left) == (1, ())
         assert sum(node.target is attend for node in new.module.graph.nodes) == 1
         assert not any("softmax" in name(node) for node in new.module.graph.nodes)
-        with torch.inference_mode():
-            assert off(new.module(x), model(x)) < OUTPUT_OFF[dtype]
-        check_gradients(new.module, model, x, [*model.parameters(), *learned])
+        for each in (2 * x, 3 * other):
+            with torch.inference_mode():
+                assert off(new.module(each), model(each)) < max(most, OUTPUT_OFF[dtype])
+        gradients = off_by_gradients(new.module, model, 2 * x, [*model.parameters(), *learned])
+        assert gradients < max(most, GRADIENT_OFF[dtype])
 
 
 def of_type(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
@@ -91,41 +91,26 @@ def of_type(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]
     return learned
 
 
-def check_gradients(new: nn.Module, model: nn.Module, x: Tensor, learned: list[Tensor]) -> None:
-    """Check the gradients of the input and of what is learned."""
+def off_by_gradients(new: nn.Module, model: nn.Module, x: Tensor, learned: list[Tensor]) -> float:
+    """Return by how much of the largest the gradients of the input and of what is learned are off."""
     inputs = [x.clone().requires_grad_(True), *learned]
     weights = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view_as(x)
-    ours, theirs = (torch.autograd.grad(of(inputs[0]), inputs, weights, allow_unused=True) for of in (new, model))
-    largest = max(float(each.abs().max()) for each in theirs if each is not None)
-    for one, other in zip(ours, theirs, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None and other is not None:
-            assert float((one - other).abs().max()) < GRADIENT_OFF[x.dtype] * largest
-
-
-@pytest.mark.parametrize("kind", EXPRESSIBLE)
-def test_in_float64_and_at_another_input_nothing_is_off(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The graph of one input is that of others of its shape; the core was understood, not only close."""
-    of_type(torch.float64, monkeypatch)
-    model, x = written(kind, torch.float64)
-    new = rewritten(traced(model, (x,)), eager.attend_safely)
-    other = 3 * torch.randn_like(x)
-    is_rounded = kind in ("in float32", "alibi")
-    assert off(new.module(other), model(other)) < (1e-6 if is_rounded else 1e-13)
+    every = [torch.autograd.grad(of(inputs[0]), inputs, weights, allow_unused=True) for of in (new, model)]
+    assert [each is None for each in every[0]] == [each is None for each in every[1]]
+    ours, theirs = (torch.cat([each.flatten() for each in of if each is not None]) for of in every)
+    return off(ours, theirs)
 
 
 @pytest.mark.parametrize("kind", INEXPRESSIBLE)
 def test_what_cannot_be_expressed_is_refused(kind: str) -> None:
     """With the reason; nothing is computed in its place."""
-    model, x = written(kind)
     with pytest.raises(Unsupported, match=r"can't be replaced: .*written_cores\.py:|no attention core"):
-        rewritten(traced(model, (x,)), sdpa.attend)
+        rewritten(traced_layer(kind)[2], sdpa.attend)
 
 
 def test_a_graph_itself_is_not_changed() -> None:
     """Its copy is rewritten, and shares the parameters."""
-    model, x = written("bias")
-    graph = traced(model, (x,))
+    model, _, graph = traced_layer("bias")
     before = graph.module.code
     new = rewritten(graph, sdpa.attend)
     assert graph.module.code == before
@@ -141,9 +126,8 @@ def plain(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 
 def test_an_attend_is_asked_for_what_it_declares_alone() -> None:
     """A mask that it doesn't take is the reason; heads of keys are repeated for it."""
-    model, x = written("bias")
     with pytest.raises(Unsupported, match="attn_mask"):
-        rewritten(traced(model, (x,)), plain)
+        rewritten(traced_layer("bias")[2], plain)
     q, k = torch.randn(2, 6, 5, 8), torch.randn(2, 2, 5, 8)
 
     def grouped(q: Tensor, k: Tensor) -> Tensor:
@@ -155,7 +139,7 @@ def test_an_attend_is_asked_for_what_it_declares_alone() -> None:
 
 def asked_of(kind: str) -> dict[str, Any]:
     """Return the keywords by which a hand-written core calls an attend."""
-    model, x = written(kind)
+    _, x, graph = traced_layer(kind)
     asked: dict[str, Any] = {}
 
     def attend(
@@ -164,7 +148,7 @@ def asked_of(kind: str) -> dict[str, Any]:
         asked.update(mask=mask, attn_mask=attn_mask)
         return sdpa.attend(q, k, v, scale, mask=mask, attn_mask=attn_mask)
 
-    rewritten(traced(model, (x,)), attend).module(x)
+    rewritten(graph, attend).module(x)
     return asked
 
 
@@ -206,11 +190,8 @@ def test_some_cores_may_be_left() -> None:
 
 def test_an_output_that_is_changed_in_place_is_not_the_attends() -> None:
     """Its gradients need what it returned."""
-    model, x = written("changed later")
-    x.requires_grad_(True)
-    new = InGraph(model, sdpa.attend)
-    ours, theirs = (torch.autograd.grad(of(x).sum(), x)[0] for of in (new, model))
-    assert off(ours, theirs) < 1e-5
+    model, x, _ = traced_layer("changed later")
+    assert off_by_gradients(InGraph(model, sdpa.attend), model, x, []) < 1e-5
 
 
 def operand_changed_later(x: Tensor) -> Tensor:
@@ -221,23 +202,17 @@ def operand_changed_later(x: Tensor) -> Tensor:
     return weights @ x + q
 
 
-def mask_changed_later(x: Tensor) -> Tensor:
-    """Fill a mask in parts, before and after it is used."""
+def mask_in_parts(x: Tensor, *, is_changed: bool = False) -> Tensor:
+    """Fill a mask in parts, and change it after it is used too."""
     mask = torch.zeros(5, 5)
     mask[:, 3:] = float("-inf")
     weights = (x @ x.mT + mask).softmax(-1)
-    mask[:] = 0
-    return weights @ x + mask.sum()
+    if is_changed:
+        mask[:] = 0
+    return weights @ x + mask.sum(0)[0]
 
 
-def mask_in_parts(x: Tensor) -> Tensor:
-    """Fill a mask in parts."""
-    mask = torch.zeros(5, 5)
-    mask[:, 3:] = float("-inf")
-    return (x @ x.mT + mask).softmax(-1) @ x
-
-
-@pytest.mark.parametrize("function", [operand_changed_later, mask_changed_later, mask_in_parts])
+@pytest.mark.parametrize("function", [operand_changed_later, mask_in_parts, partial(mask_in_parts, is_changed=True)])
 def test_memory_that_is_changed_is_read_as_the_module_reads_it(function: Callable[[Tensor], Tensor]) -> None:
     """The core is refused, or computes the same."""
     x = torch.randn(2, 5, 8)
@@ -249,31 +224,6 @@ def test_memory_that_is_changed_is_read_as_the_module_reads_it(function: Callabl
         assert "in place" in str(reason)  # noqa: PT017 - either is right
     else:
         assert off(new.module(x), function(x)) < 1e-5
-
-
-def test_a_module_runs_a_graph_for_each_kind_of_input() -> None:
-    """Shapes, types, gradients and training each have their own; the module's output is the same, bit for bit."""
-    model, x = written("plain")
-    new = unchanged(model)
-    assert isinstance(new, InGraph)
-    assert new.adapted_by == "graph"
-    for each in (x, x[:2], x):
-        assert torch.equal(new(each), model(each))
-    assert len(new.graphs) == 2
-    new.train()
-    new(x)
-    assert len(new.graphs) == 3 - model.training
-
-
-def test_dropout_is_on_in_training_alone() -> None:
-    """A graph is of a module as it was when it was traced."""
-    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).eval()
-    new, x = InGraph(model), torch.randn(4, 8)
-    assert torch.equal(new(x), new(x))
-    new.train()
-    assert not torch.equal(new(x), new(x))
-    new.eval()
-    assert torch.equal(new(x), model(x))
 
 
 @torch.library.custom_op("bench_tests::softmax", mutates_args=())
@@ -288,25 +238,18 @@ def scaled(scores: Tensor) -> None:
     scores.mul_(0.5)
 
 
-class Foreign(nn.Module):
-    """Attention with an operator of another library than torch."""
-
-    def __init__(self, *, is_whole: bool) -> None:
-        super().__init__()
-        self.is_whole = is_whole
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens for tokens."""
-        if self.is_whole:
-            y: Tensor = hidden(x, x, x)
-            return y
-        scores = x @ x.mT
-        scaled(scores)
-        return scores.softmax(-1) @ x
+def scaled_in_place(x: Tensor) -> Tensor:
+    """Return attention with one operator of another library."""
+    scores = x @ x.mT
+    scaled(scores)
+    return scores.softmax(-1) @ x
 
 
-@pytest.mark.parametrize(("is_whole", "operator"), [(True, "bench_tests::softmax"), (False, "bench_tests::scale_")])
-def test_an_operator_of_another_library_is_named_with_it(is_whole: bool, operator: str) -> None:
+@pytest.mark.parametrize(
+    ("function", "operator"),
+    [(lambda x: hidden(x, x, x), "bench_tests::softmax"), (scaled_in_place, "bench_tests::scale_")],
+)
+def test_an_operator_of_another_library_is_named_with_it(function: Callable[[Tensor], Tensor], operator: str) -> None:
     """Its own name may be one of torch's, and means nothing."""
     with torch.no_grad(), pytest.raises(Unsupported, match=rf"{operator}.* at .*test_rewriting\.py:[0-9]+"):
-        rewritten(traced(Foreign(is_whole=is_whole), (torch.randn(2, 5, 8),)), sdpa.attend)
+        rewritten(traced(function, (torch.randn(2, 5, 8),)), sdpa.attend)

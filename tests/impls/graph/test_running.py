@@ -1,6 +1,7 @@
 """Modules that run the graph of their own call."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,88 +10,93 @@ from torch import Tensor, nn
 
 import impls
 from impls.catalogue import GRAPH
-from impls.graph.running import InGraph
+from impls.graph.running import InGraph, unchanged
 from impls.graph.tracing import traced
 from impls.modules.wrapper import Wrapper, X
-from tests.tiny_models import Capped, Net, Written, right
+from tests.tiny_models import Capped, Written, right
+from tests.written_cores import traced_layer
 
 
-class Deciding(nn.Module):
-    """A layer whose way depends on the mean of its input, by a number or by a branch."""
-
-    def __init__(self, *, by_number: bool) -> None:
-        super().__init__()
-        self.inner, self.by_number = Written(16), by_number
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        y: Tensor = self.inner(x)
-        if self.by_number:
-            return y * x.mean().item()
-        return y.sin() if x.mean() > 100 * x[0, 0, 0].abs() else y.cos()
-
-
-class Counting(nn.Module):
-    """A layer that counts its calls in a buffer, and doesn't use the count."""
+class Around(nn.Module):
+    """A layer that does something with its input, or with what it keeps, around a hand-written core."""
 
     calls: Tensor
+    table: Tensor
 
-    def __init__(self) -> None:
+    def __init__(self, does: "Callable[[Around, Tensor], Tensor]") -> None:
         super().__init__()
-        self.inner = Written(16)
+        self.inner, self.other, self.does = Written(16), Capped(16), does
+        self.rows, self.kept = 0, list[Any]()
         self.register_buffer("calls", torch.zeros(()))
+        self.register_buffer("table", torch.zeros(8, 16), persistent=False)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def core(self, x: Tensor) -> Tensor:
         """Return tokens `[B, N, C]` for tokens."""
-        self.calls += 1
         y: Tensor = self.inner(x)
         return y
 
-
-class Filling(nn.Module):
-    """A layer that fills a table in a buffer at its first call, and keeps in a number that it did."""
-
-    table: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner, self.rows = Written(16), 0
-        self.register_buffer("table", torch.zeros(8, 16), persistent=False)
-
     def forward(self, x: Tensor) -> Tensor:
         """Return tokens `[B, N, C]` for tokens."""
-        if self.rows < x.shape[1]:
-            self.rows = x.shape[1]
-            self.table[: self.rows] = torch.arange(self.rows)[:, None].float().cos()
-        y: Tensor = self.inner(x * self.table[: x.shape[1]])
-        return y
+        return self.does(self, x)
 
 
-class Remembering(nn.Module):
-    """A layer that adds the keys of all calls."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner, self.before = Written(16), list[Tensor]()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        self.before.append(x)
-        y: Tensor = self.inner(sum(self.before))
-        return y
+def counting(layer: Around, x: Tensor) -> Tensor:
+    """Count calls in a buffer, and don't use the count."""
+    layer.calls += 1
+    return layer.core(x)
 
 
-class Both(nn.Module):
-    """A core that can be expressed beside one that can't."""
+def filling(layer: Around, x: Tensor) -> Tensor:
+    """Fill a table in a buffer at the first call, and keep in a number that it is filled."""
+    if layer.rows < x.shape[1]:
+        layer.rows = x.shape[1]
+        layer.table[: layer.rows] = torch.arange(layer.rows)[:, None].float().cos()
+    return layer.core(x * layer.table[: x.shape[1]])
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.one, self.other = Written(16), Capped(16)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        y: Tensor = self.one(x) + self.other(x)
-        return y
+def remembering(layer: Around, x: Tensor) -> Tensor:
+    """Add the tokens of all calls."""
+    layer.kept.append(x)
+    return layer.core(sum(layer.kept))
+
+
+def both(layer: Around, x: Tensor) -> Tensor:
+    """Add to a core that can be expressed one that can't."""
+    return layer.core(x) + torch.as_tensor(layer.other(x))
+
+
+def branch(layer: Around, x: Tensor) -> Tensor:
+    """Decide by the sign of the sum."""
+    y = layer.core(x)
+    return y if x.sum() > 0 else 2 * y
+
+
+def rare_branch(layer: Around, x: Tensor) -> Tensor:
+    """Decide by a number that is seldom small."""
+    y = layer.core(x)
+    return y.sin() if x.mean() > 100 * x[0, 0, 0].abs() else y.cos()
+
+
+def loop(layer: Around, x: Tensor) -> Tensor:
+    """Decide by a number how often something is done."""
+    y, size = layer.core(x), x.abs().mean()
+    while size > 4:
+        size, y = size / 2, y + 1
+    return y
+
+
+def shaping(layer: Around, x: Tensor) -> Tensor:
+    """Keep some channels by their values."""
+    y, kept = layer.core(x), (x[0, :, 0] > 0).nonzero()[:, 0]
+    return y + y[:, kept].reshape(len(kept) * 16).sum()
+
+
+def logging(layer: Around, x: Tensor) -> Tensor:
+    """Check the input, and keep its mean for a log."""
+    if bool(x.isnan().any()):
+        raise ValueError("NaN")
+    layer.kept.append(x.mean().item())
+    return layer.core(x)
 
 
 def tokens(batch: int = 2, **of: Any) -> Tensor:
@@ -98,12 +104,12 @@ def tokens(batch: int = 2, **of: Any) -> Tensor:
     return torch.randn(batch, 5, 16, **of)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_a_graph_computes_what_the_module_does(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(("dtype", "batches"), [(torch.float32, (1, 3)), (torch.bfloat16, (2,))])
+def test_a_graph_computes_what_the_module_does(dtype: torch.dtype, batches: tuple[int, ...]) -> None:
     """In each precision and for each shape, in inference and with gradients of inputs and weights."""
-    layer = Net("written").to(dtype)
+    layer = Written(16).to(dtype)
     graph = InGraph(layer)
-    for batch in (1, 3):
+    for batch in batches:
         x = tokens(batch, dtype=dtype)
         with torch.inference_mode():
             assert torch.equal(graph(x), layer(x))
@@ -112,6 +118,31 @@ def test_a_graph_computes_what_the_module_does(dtype: torch.dtype) -> None:
         weights = [x, *layer.parameters()]
         grads = zip(torch.autograd.grad(y.sum(), weights), torch.autograd.grad(expected.sum(), weights), strict=True)
         assert all(torch.equal(*pair) for pair in grads)
+
+
+def test_a_module_runs_a_graph_for_each_kind_of_input() -> None:
+    """Shapes, types, gradients and training each have their own; the module's output is the same, bit for bit."""
+    model, x, _ = traced_layer("plain")
+    new = unchanged(model)
+    assert isinstance(new, InGraph)
+    assert new.adapted_by == "graph"
+    for each in (x, x[:2], x):
+        assert torch.equal(new(each), model(each))
+    assert len(new.graphs) == 2
+    new.train()
+    new(x)
+    assert len(new.graphs) == 3 - model.training
+
+
+def test_dropout_is_on_in_training_alone() -> None:
+    """A graph is of a module as it was when it was traced."""
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).eval()
+    new, x = InGraph(model), torch.randn(4, 8)
+    assert torch.equal(new(x), new(x))
+    new.train()
+    assert not torch.equal(new(x), new(x))
+    new.eval()
+    assert torch.equal(new(x), model(x))
 
 
 def test_a_graph_follows_its_weights() -> None:
@@ -129,18 +160,9 @@ def test_a_graph_follows_its_weights() -> None:
     assert other(x).dtype == torch.float32
 
 
-@pytest.mark.parametrize("by_number", [True, False])
-def test_a_module_that_decides_by_values_is_refused(*, by_number: bool) -> None:
-    """Its graph is of one call; with other values it would be wrong."""
-    graph = InGraph(Deciding(by_number=by_number))
-    x = torch.ones(2, 5, 16) if by_number else torch.ones(2, 5, 16).index_fill_(2, torch.tensor([0]), 1e-6)
-    with pytest.raises(impls.Unsupported, match="decides by the values of its inputs"):
-        graph(x)
-
-
 def test_the_graph_of_a_module_that_fills_a_table_at_its_first_call_is_that_of_a_later_one() -> None:
     """Tracing alone leaves neither the table nor what says that it is filled."""
-    layer, x = Filling(), tokens()
+    layer, x = Around(filling), tokens()
     traced(layer, [x])
     assert (layer.rows, int(layer.table.count_nonzero())) == (0, 0)
     graph = InGraph(layer, right)
@@ -152,12 +174,12 @@ def test_the_graph_of_a_module_that_fills_a_table_at_its_first_call_is_that_of_a
 def test_a_module_that_keeps_something_from_call_to_call_is_refused() -> None:
     """Its input decides nothing, and its graph would be that of one call."""
     with pytest.raises(impls.Unsupported, match="a second call on the same input returns something else"):
-        InGraph(Remembering())(tokens())
+        InGraph(Around(remembering))(tokens())
 
 
 def test_a_buffer_changes_once_in_a_call() -> None:
     """Tracing and the check of a graph leave no traces."""
-    layer = Counting()
+    layer = Around(counting)
     graph, state = InGraph(layer), torch.get_rng_state()
     x = torch.zeros(2, 5, 16)
     graph(x)
@@ -169,7 +191,7 @@ def test_a_buffer_changes_once_in_a_call() -> None:
 def test_how_many_softmaxes_stay_is_said() -> None:
     """With the place of the first; a graph that is replaced as a whole has nothing to say."""
     x = tokens()
-    whole, part = InGraph(Net("written"), right), InGraph(Both(), right)
+    whole, part = InGraph(Written(16), right), InGraph(Around(both), right)
     torch.testing.assert_close(part(x), part.inner(x))
     whole(x)
     assert whole.adapted_by == GRAPH
@@ -231,45 +253,30 @@ def test_what_a_module_gets_beside_its_input_is_no_parameter() -> None:
     torch.testing.assert_close(InGraph(layer, right)(x), layer(x))
 
 
-class ByValues(nn.Module):
-    """A layer that reads numbers of its input."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.inner, self.kind, self.log = Written(16), kind, list[float]()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens for tokens."""
-        y: Tensor = self.inner(x)
-        if self.kind == "branch":
-            return y if x.sum() > 0 else 2 * y
-        if self.kind == "loop":
-            size = x.abs().mean()
-            while size > 4:
-                size, y = size / 2, y + 1
-            return y
-        if self.kind == "shape":
-            kept = (x[0, :, 0] > 0).nonzero()[:, 0]
-            return y + y[:, kept].reshape(len(kept) * 16).sum()
-        if bool(x.isnan().any()):
-            raise ValueError("NaN")
-        self.log.append(x.mean().item())
-        return y
+AT = r".*, at .*test_running\.py:[0-9]+"
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [("branch", "decides by"), ("loop", "decides by"), ("shape", "shape of nonzero")]
+    ("does", "words", "attend"),
+    [
+        (lambda layer, x: layer.core(x) * x.mean().item(), "decides by the values of its inputs", None),
+        (branch, f"decides by{AT}", right),
+        (rare_branch, "decides by the values of its inputs", None),
+        (loop, f"decides by{AT}", None),
+        (shaping, f"shape of nonzero{AT}", None),
+        (shaping, f"shape of nonzero{AT}", right),
+    ],
 )
-@pytest.mark.parametrize("attend", [None, right])
-def test_a_number_that_decides_is_named_by_its_line(kind: str, words: str, attend: Any) -> None:
-    """Whatever the first inputs are, and also if no core could be replaced."""
-    with pytest.raises(impls.Unsupported, match=rf"{words}.*, at .*test_running\.py:[0-9]+"), torch.no_grad():
-        InGraph(ByValues(kind).eval(), attend)(torch.randn(1, 5, 16))
+def test_a_module_that_decides_by_values_is_refused(does: Any, words: str, attend: Any) -> None:
+    """Its graph is of one call; the line is named, also if no core could be replaced."""
+    x = torch.ones(1, 5, 16).index_fill_(2, torch.tensor([0]), 1e-6) if does is rare_branch else tokens(1)
+    with pytest.raises(impls.Unsupported, match=words), torch.no_grad():
+        InGraph(Around(does).eval(), attend)(x)
 
 
 def test_a_number_that_is_only_read_decides_nothing() -> None:
     """A log, and a check of the input, are in no graph."""
-    layer, x = ByValues("log").eval(), torch.randn(1, 5, 16)
+    layer, x = Around(logging).eval(), torch.randn(1, 5, 16)
     with torch.no_grad():
         assert torch.equal(InGraph(layer)(x), layer(x))
 

@@ -4,6 +4,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -11,10 +12,9 @@ from torch import Tensor, nn
 from torch.fx import Node
 
 from impls.graph.cores import Core, found
-from impls.graph.lines import written_lines
-from impls.graph.source import written
-from impls.graph.tracing import FRAMES, traced
-from tests.written_cores import EXPRESSIBLE, B, D, H, N, Written
+from impls.graph.source import written, written_lines
+from impls.graph.tracing import frames, traced
+from tests.written_cores import EXPRESSIBLE, B, D, H, N, traced_layer
 
 WITHOUT_NAMES = {"one query": "q_2"}
 """Cores with an operand that has no name where the last product stands, and the name that it gets."""
@@ -28,6 +28,15 @@ import torch.nn.functional as F
 from torch import nn
 
 
+class Places(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(1, 2, 6, 6))
+
+    def forward(self, scores):
+        return scores + self.bias
+
+
 class Layer(nn.Module):
     def __init__(self, heads=2, is_shifted=False):
         super().__init__()
@@ -37,6 +46,7 @@ class Layer(nn.Module):
         self.temperature = nn.Parameter(torch.rand(heads, 1, 1) + 0.5)
         self.sinks = nn.Parameter(torch.randn(heads))
         self.drop = nn.Dropout(0.1)
+        self.places = Places()
 
     def split(self, x):
         return self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
@@ -119,16 +129,23 @@ LAYERS = {
         weights = self.places(q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
         return (weights @ v).transpose(1, 2).flatten(2)
 
-
-class Places(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.bias = nn.Parameter(torch.randn(1, 2, 6, 6))
-
-    def forward(self, scores):
-        return scores + self.bias
+""",
+    "a number as bias": """
+    def forward(self, x):
+        q, k, v = self.split(x)
+        weights = q @ k.mT * q.shape[-1] ** -0.5
+        if self.mask is None:
+            bias = 0
+        else:
+            bias = self.mask * 2
+        weights = weights + bias
+        return (weights.softmax(-1) @ v).transpose(1, 2).flatten(2)
 """,
 }
+
+
+SHIFTED = (2, True)
+"""The arguments of a layer with a mask."""
 
 
 def module_of(path: Path, text: str) -> ModuleType:
@@ -144,11 +161,20 @@ def module_of(path: Path, text: str) -> ModuleType:
 
 def pasted(node: Node, line: str, path: Path) -> ModuleType:
     """Return a copy of the module whose source made a node, with a line in place of the node's expression."""
-    file, first, last, start, end = node.meta[FRAMES][0]
+    file, first, last, start, end = frames(node)[0]
+    assert last is not None
     lines = Path(file).read_bytes().splitlines(keepends=True)
     before = b"".join(lines[: first - 1]) + lines[first - 1][:start]
     after = lines[last - 1][end:] + b"".join(lines[last:])
     return module_of(path, (before + line.encode() + after).decode())
+
+
+def lines_of_written(kind: str) -> tuple[Core, tuple[str, ...]]:
+    """Return the only core of a layer with a hand-written core, and what is written for it."""
+    graph = traced_layer(kind)[2]
+    (core,) = found(graph).cores
+    (lines,) = written_lines([core], graph)
+    return core, lines
 
 
 def every_line(module: nn.Module, x: Tensor) -> tuple[tuple[Core, ...], list[tuple[str, ...]]]:
@@ -158,11 +184,17 @@ def every_line(module: nn.Module, x: Tensor) -> tuple[tuple[Core, ...], list[tup
     return cores, written_lines(cores, graph)
 
 
-def layer_of(kind: str, path: Path) -> nn.Module:
-    """Return a layer of LAYERS."""
+def layers_of(kind: str, path: Path, *every: Any) -> nn.Module:
+    """Return a layer of LAYERS, or several one after the other, by the arguments of each."""
     torch.manual_seed(0)
-    layer: nn.Module = module_of(path / "layers.py", MODULE + LAYERS[kind]).Layer()
-    return layer.eval()
+    module = module_of(path / "layers.py", MODULE + LAYERS[kind])
+    layers = [module.Layer(*of) for of in every]
+    return nn.Sequential(*layers).eval() if layers else module.Layer().eval()
+
+
+def lines_of(kind: str, path: Path, *every: Any) -> list[tuple[str, ...]]:
+    """Return what is written for a layer of LAYERS, or for several."""
+    return every_line(layers_of(kind, path, *every), torch.randn(3, 6, 16))[1]
 
 
 def notes(lines: Sequence[str], word: str) -> list[str]:
@@ -173,12 +205,14 @@ def notes(lines: Sequence[str], word: str) -> list[str]:
 @pytest.mark.parametrize("kind", [kind for kind in EXPRESSIBLE if kind not in WITHOUT_NAMES])
 def test_a_pasted_line_computes_the_same(kind: str, tmp_path: Path) -> None:
     """A copy of the source with the line gives the outputs of the source, at another input and another batch."""
-    torch.manual_seed(0)
-    layer = Written(kind)
-    (core,), ((line, *_),) = every_line(layer, 3 * torch.randn(B, N, H * D))
+    layer, (core, (line, *_)) = traced_layer(kind)[0], lines_of_written(kind)
     copy = pasted(core.node, line, tmp_path / "copy_of_cores.py").Written(kind)
+    check_same(copy, layer, 4 * torch.randn(B, N, H * D))
+
+
+def check_same(copy: nn.Module, layer: nn.Module, x: Tensor) -> None:
+    """Check that a copy with the same weights computes the same."""
     copy.load_state_dict(layer.state_dict())
-    x = 4 * torch.randn(B, N, H * D)
     with torch.no_grad():
         torch.testing.assert_close(copy(x), layer(x), atol=2e-6, rtol=1e-4)
 
@@ -188,17 +222,13 @@ def test_a_pasted_line_computes_the_same(kind: str, tmp_path: Path) -> None:
 )
 def test_a_pasted_line_computes_the_same_of_other_layers(kind: str, tmp_path: Path) -> None:
     """It holds for another length, other batches, and another number of heads."""
-    layer = layer_of(kind, tmp_path)
+    layer = layers_of(kind, tmp_path)
     (core,), ((line, *_),) = every_line(layer, torch.randn(3, 6, 16))
     assert line.startswith("F.scaled_dot_product_attention(")
     module = pasted(core.node, line, tmp_path / "copy_of_layers.py")
     for heads in (2, 4) if kind != "one head of keys" else (2,):
         other = module_of(tmp_path / "layers_again.py", MODULE + LAYERS[kind]).Layer(heads).eval()
-        copy = module.Layer(heads).eval()
-        copy.load_state_dict(other.state_dict())
-        x = 2 * torch.randn(5, 9, 16)
-        with torch.no_grad():
-            torch.testing.assert_close(copy(x), other(x), atol=2e-6, rtol=1e-4)
+        check_same(module.Layer(heads).eval(), other, 2 * torch.randn(5, 9, 16))
 
 
 @pytest.mark.parametrize(
@@ -222,16 +252,14 @@ def test_a_pasted_line_computes_the_same_of_other_layers(kind: str, tmp_path: Pa
 )
 def test_operands_are_those_of_the_source(kind: str, arguments: str) -> None:
     """A turn that the source's product needs isn't written, and the scale is left out if it is SDPA's own."""
-    torch.manual_seed(0)
-    _, ((line, *_),) = every_line(Written(kind), torch.randn(B, N, H * D))
+    _, (line, *_) = lines_of_written(kind)
     assert line.partition("(")[2].startswith(f"{arguments})")
 
 
-@pytest.mark.parametrize("kind", WITHOUT_NAMES)
-def test_an_operand_without_a_name_gets_one_that_the_source_has_not(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "name"), WITHOUT_NAMES.items())
+def test_an_operand_without_a_name_gets_one_that_the_source_has_not(kind: str, name: str) -> None:
     """A comment says what it is, with its line and its shape."""
-    _, (lines,) = every_line(Written(kind), torch.randn(B, N, H * D))
-    name = WITHOUT_NAMES[kind]
+    _, lines = lines_of_written(kind)
     assert f"({name}, k, v" in lines[0]
     (note,) = notes(lines, f"# {name}: ")
     assert "`q` at " in note
@@ -239,53 +267,35 @@ def test_an_operand_without_a_name_gets_one_that_the_source_has_not(kind: str) -
     assert f"[{B}, {H}, 1, {D}]" in note
 
 
-def test_a_name_that_is_bound_to_something_else_is_not_used(tmp_path: Path) -> None:
-    """The queries' name holds the weights where the line stands."""
-    _, (lines,) = every_line(layer_of("names again", tmp_path), torch.randn(3, 6, 16))
-    assert "(q_2, k, v" in lines[0]
+LEFT_OUT = "did not take"
 
 
-def test_a_tensor_of_a_module_inside_has_its_path(tmp_path: Path) -> None:
-    """The bias is added in the code of another module, which the line can name."""
-    module = module_of(tmp_path / "layers.py", MODULE + LAYERS["in a module"])
-    layer = module.Layer()
-    layer.places = module.Places()
-    _, (lines,) = every_line(layer.eval(), torch.randn(3, 6, 16))
-    assert lines[0] == "F.scaled_dot_product_attention(q, k, v, attn_mask=self.places.bias)"
-
-
-def test_what_the_line_leaves_out_is_said(tmp_path: Path) -> None:
-    """A dropout that evaluation turns off, and the branch for a mask that the call did not take."""
-    _, (lines,) = every_line(layer_of("branch", tmp_path), torch.randn(3, 6, 16))
-    (branch,) = notes(lines, "did not take")
-    assert "`if self.mask is not None`" in branch
-    (dropout,) = notes(lines, "dropout")
-    assert "0.1" in dropout
-
-
-def test_a_branch_that_computes_nothing_may_have_been_taken(tmp_path: Path) -> None:
-    """A number in place of a bias leaves no operator in the graph, and only the other branch is left out."""
-    branch = "if self.mask is not None:\n            weights = weights + self.mask"
-    other = "if self.mask is None:\n            bias = 0\n        else:\n            bias = self.mask * 2\n"
-    source = LAYERS["branch"].replace(branch, f"{other}        weights = weights + bias")
-    _, (lines,) = every_line(module_of(tmp_path / "layers.py", MODULE + source).Layer().eval(), torch.randn(3, 6, 16))
-    (note,) = notes(lines, "did not take")
-    assert note.endswith("did not take: the `else` of `if self.mask is None` (line 27)")
-
-
-def test_a_branch_that_was_taken_is_not_left_out(tmp_path: Path) -> None:
-    """With the mask the line has it."""
-    layer = module_of(tmp_path / "layers.py", MODULE + LAYERS["branch"]).Layer(is_shifted=True).eval()
-    _, (lines,) = every_line(layer, torch.randn(3, 6, 16))
-    assert "attn_mask=self.mask" in lines[0]
-    assert notes(lines, "did not take") == []
+@pytest.mark.parametrize(
+    ("kind", "every", "line", "said"),
+    [
+        ("names again", [], "(q_2, k, v", {}),
+        ("in a module", [], "(q, k, v, attn_mask=self.places.bias)", {}),
+        ("branch", [], "(q, k, v)", {LEFT_OUT: "`if self.mask is not None`", "dropout": "0.1"}),
+        ("branch", [SHIFTED], "attn_mask=self.mask", {LEFT_OUT: None}),
+        ("a number as bias", [], "(q, k, v)", {LEFT_OUT: ": the `else` of `if self.mask is None`"}),
+        ("narrow values", [], "(q, k, v)", {"wide": "F.pad(v, (0, 5))"}),
+    ],
+)
+def test_a_line_has_names_that_hold_and_says_what_it_leaves_out(
+    kind: str, every: list[Any], line: str, said: dict[str, str | None], tmp_path: Path
+) -> None:
+    """A name may be bound to something else there, or stand in a module inside; what computes nothing may have run."""
+    (lines,) = lines_of(kind, tmp_path, *every)
+    assert line in lines[0]
+    for word, what in said.items():
+        found_notes = notes(lines, word)
+        assert len(found_notes) == (what is not None)
+        assert all(str(what) in each for each in found_notes)
 
 
 def test_layers_of_one_source_that_differ_have_no_common_line(tmp_path: Path) -> None:
     """Both lines are said, as comments."""
-    module = module_of(tmp_path / "layers.py", MODULE + LAYERS["one of two"])
-    both = nn.Sequential(module.Layer(), module.Layer(is_shifted=True)).eval()
-    _, every = every_line(both, torch.randn(3, 6, 16))
+    every = lines_of("one of two", tmp_path, (), SHIFTED)
     assert every[0] == every[1]
     assert all(line.startswith("#") for line in every[0])
     assert len(notes(every[0], "F.scaled_dot_product_attention(q, k, v")) == 2
@@ -294,8 +304,7 @@ def test_layers_of_one_source_that_differ_have_no_common_line(tmp_path: Path) ->
 
 def test_layers_between_which_a_condition_chooses_have_a_common_line(tmp_path: Path) -> None:
     """The line has the condition of the branch for the mask, and computes what both compute."""
-    module = module_of(tmp_path / "layers.py", MODULE + LAYERS["branch"])
-    both = nn.Sequential(module.Layer(), module.Layer(is_shifted=True)).eval()
+    both = layers_of("branch", tmp_path, (), SHIFTED)
     x = torch.randn(3, 6, 16)
     cores, every = every_line(both, x)
     assert every[0] == every[1]
@@ -303,15 +312,12 @@ def test_layers_between_which_a_condition_chooses_have_a_common_line(tmp_path: P
     assert notes(every[0], "did not take") == []
     copy = pasted(cores[0].node, every[0][0], tmp_path / "copy_of_layers.py")
     others = nn.Sequential(copy.Layer(), copy.Layer(is_shifted=True)).eval()
-    others.load_state_dict(both.state_dict())
-    with torch.no_grad():
-        torch.testing.assert_close(others(2 * x), both(2 * x), atol=2e-6, rtol=1e-4)
+    check_same(others, both, 2 * x)
 
 
 def test_one_scale_serves_layers_with_one_head_and_with_several(tmp_path: Path) -> None:
     """The scale of one head may be that of all heads' width, so it is said, and then for all layers of the source."""
-    module = module_of(tmp_path / "layers.py", MODULE + LAYERS["branch"])
-    _, every = every_line(nn.Sequential(module.Layer(1), module.Layer(2)).eval(), torch.randn(3, 6, 16))
+    every = lines_of("branch", tmp_path, (1,), (2,))
     assert every[0][0] == every[1][0]
     assert "scale=q.shape[-1] ** -0.5" in every[0][0]
 
@@ -319,14 +325,7 @@ def test_one_scale_serves_layers_with_one_head_and_with_several(tmp_path: Path) 
 def test_a_causal_mask_is_said_to_be_one() -> None:
     """It is said for masks that hide later keys alone."""
     for kind, is_causal in (("causal", True), ("causal that is added", True), ("boolean mask", False)):
-        _, (lines,) = every_line(Written(kind), torch.randn(B, N, H * D))
-        assert bool(notes(lines, "is_causal=True")) == is_causal
-
-
-def test_narrower_values_have_a_tip(tmp_path: Path) -> None:
-    """They can be padded to the width of queries."""
-    _, (lines,) = every_line(layer_of("narrow values", tmp_path), torch.randn(3, 6, 16))
-    assert notes(lines, "F.pad(v, (0, 5))")
+        assert bool(notes(lines_of_written(kind)[1], "is_causal=True")) == is_causal
 
 
 def test_torchs_own_layer_is_told_to_leave_weights() -> None:

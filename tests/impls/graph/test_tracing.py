@@ -4,20 +4,19 @@ import inspect
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer
 
-from impls.graph.tracing import FRAMES, Untraceable, line, module_of, name, traced, where
+from impls.graph.tracing import Untraceable, frames, module_of, name, traced, where
 from tests import written_cores
 from tests.make.points import made
-from tests.written_cores import B, D, H, N, Written
+from tests.written_cores import traced_layer
 
 
 def test_a_graph_computes_what_the_module_does() -> None:
     """Bit for bit, also at another input, and with gradients."""
-    model, x = Written("two masks"), torch.randn(B, N, H * D)
-    graph = traced(model, (x,)).module
+    model, x, of = traced_layer("two masks")
+    graph = of.module
     for each in (x, torch.randn_like(x).requires_grad_(True)):
         assert torch.equal(graph(each), model(each))
     assert {*map(id, model.parameters())} <= {*map(id, graph.parameters())}
@@ -47,20 +46,19 @@ def test_a_block_without_gradients_ends(has_gradients: bool) -> None:
 
 def test_a_graph_can_be_traced_in_inference() -> None:
     """It runs in inference, as one that was traced elsewhere."""
-    model, x = Written("plain"), torch.randn(B, N, H * D)
+    model, x, _ = traced_layer("plain")
     with torch.inference_mode():
         assert torch.equal(traced(model, (x,)).module(x), model(x))
 
 
 def test_nodes_have_the_lines_of_their_operators() -> None:
     """Those of the function that calls the operator, not of one that calls the function."""
-    graph = traced(Written("two masks"), (torch.randn(B, N, H * D),)).module
+    graph = traced_layer("two masks")[2].module
     source, start = inspect.getsourcelines(written_cores.two_masks)
     (softmax,) = (node for node in graph.graph.nodes if name(node) == "softmax")
     place = start + next(number for number, text in enumerate(source) if "softmax" in text)
-    assert line(softmax) == (written_cores.__file__, place)
     assert where(softmax).endswith(f"written_cores.py:{place}")
-    file, first, last, column, end = softmax.meta[FRAMES][0]
+    file, first, last, column, end = frames(softmax)[0]
     assert (file, first, last) == (written_cores.__file__, place, place)
     assert source[place - start][column:end] == "scores.view(-1, H, N, N).softmax(-1)"
 
@@ -124,22 +122,6 @@ def test_first_of_several_outputs_is_returned() -> None:
     """As a wrapper does."""
     x = torch.randn(3)
     assert torch.equal(traced(lambda x: {"a": x + 1, "b": x}, (x,)).module(x), x + 1)
-
-
-def test_flex_attention_is_traced_in_a_second_way() -> None:
-    """Before dispatch its program for scores can't be."""
-    from torch.nn.attention.flex_attention import flex_attention
-
-    def doubled(score: Tensor, *_: Tensor) -> Tensor:
-        return score * 2
-
-    def layer(q: Tensor) -> Tensor:
-        y: Tensor = flex_attention(q, q, q, score_mod=doubled)
-        return y
-
-    q = torch.randn(1, 2, 5, 8)
-    graph = traced(layer, (q,)).module
-    assert torch.allclose(graph(q), F.scaled_dot_product_attention(q, q, q, scale=2 * 8**-0.5), atol=1e-5)
 
 
 def test_names_of_torch_are_as_they_were_after() -> None:

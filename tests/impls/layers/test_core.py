@@ -10,39 +10,44 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from impls.layers.core import Core
 from tests.impls import oracle
 from tests.impls.layers.test_attention import Columns, tokens
-from tests.impls.reference import ROUNDING, Array, array, distance
+from tests.impls.reference import ROUNDING, Array, array, distance, weights
 
 QUERIES, WIDTH = 5, 4
 
 
+@pytest.mark.parametrize("attn_bias", ["none", "given", "learned"])
 @pytest.mark.parametrize("mask", ["none", "causal", "padding"])
 @pytest.mark.parametrize("keys", [3, 5, 9])
-@pytest.mark.parametrize("groups", [None, 1, 2])
-def test_outputs_and_gradients_are_those_of_the_formula(groups: int | None, keys: int, mask: str) -> None:
-    """With fewer, as many and more keys than queries, grouped heads and masks.
+@pytest.mark.parametrize("groups", [None, 1])
+def test_outputs_and_gradients_are_those_of_the_formula(
+    groups: int | None, keys: int, mask: str, attn_bias: str
+) -> None:
+    """With fewer, as many and more keys than queries, grouped heads, masks and a bias, which is the same for all items.
 
-    A causal mask begins in the upper left corner, as that of torch's function does.
+    A causal mask begins in the upper left corner, as that of torch's function does. A learned bias has a gradient.
     """
-    layer = Core(16, 4, groups, mask=mask, num_tokens=QUERIES)
+    layer = Core(16, 4, groups, mask=mask, num_tokens=QUERIES, num_kv_tokens=keys, attn_bias=attn_bias).double()
     q = tokens(2, 4, QUERIES, WIDTH).requires_grad_()
     k, v = (tokens(2, groups or 4, keys, WIDTH).requires_grad_() for _ in "kv")
     hidden = torch.arange(keys) >= torch.tensor([[keys], [keys - 2]])
     padding: Any = hidden.numpy() if mask == "padding" else None
-    values = oracle.inputs(array(q), array(k), array(v))
+    values = {**oracle.inputs(array(q), array(k), array(v)), **weights(layer)}
 
     def formula(values: oracle.Values) -> Array:
         return oracle.core(Columns(mask=mask), values, padding)
 
     o = layer(q, k, v, *((hidden,) if mask == "padding" else ()))
     assert distance(o, formula(values)) < ROUNDING
-    theirs = F.scaled_dot_product_attention(
-        q, k, v, ~hidden[:, None, None] if mask == "padding" else None, is_causal=mask == "causal", enable_gqa=True
-    )
-    assert distance(o, array(theirs)) < ROUNDING
+    if attn_bias == "none":
+        theirs = F.scaled_dot_product_attention(
+            q, k, v, ~hidden[:, None, None] if mask == "padding" else None, is_causal=mask == "causal", enable_gqa=True
+        )
+        assert distance(o, array(theirs)) < ROUNDING
 
     do = tokens(*o.shape)
     o.backward(do)
-    for name, tensor in zip(values, (q, k, v), strict=True):
+    assert [*layer.parameters()] == ([layer.bias] if attn_bias == "learned" else [])
+    for name, tensor in zip(values, (q, k, v, *layer.parameters()), strict=attn_bias != "given"):
         assert tensor.grad is not None
         direction = np.random.default_rng(1).normal(size=tensor.shape)
         expected = oracle.slope(formula, values, name, direction, array(do))

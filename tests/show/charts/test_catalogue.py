@@ -2,96 +2,114 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import matplotlib as mpl
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
+from bench.analyse.rows import grouped, point_of
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
+from bench.show.answer import choice_of, short
 from bench.show.charts import catalogue
-from bench.show.charts.base import Sheet, specification
 from bench.show.charts.catalogue import KINDS, PNG, SVG, Kind, Needs
+from bench.show.charts.changes import is_drawn
 from bench.show.comparison.report import Report
+from bench.show.figures.page import figure, save_as
+from bench.show.picture import Picture
+from bench.show.rows import plain
+from bench.store.profile import Profile
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
+from bench.store.units import seconds
 from tests.make.comparisons import every_verdict
 from tests.make.points import vit_s
 from tests.make.profiles import profile, stepwise
-from tests.make.results import modelled, quick, results
+from tests.make.results import modelled, results
 from tests.show.charts.test_overview import kinds_of_attention
-from tests.show.charts.test_scatter import table_of_frontier as precisions
+from tests.show.charts.test_scatter import table_of_frontier
+from tests.show.figures.legible import texts
+
+TWO = ["eager", "sdpa"]
 
 
 @functools.cache
-def material(*heads: int) -> dict[str, Any]:
-    """Return results at two token counts with each number of heads, under ceilings, and profiles at two points."""
+def along_tokens(*heads: int) -> pd.DataFrame:
+    """Return results at two token counts with each number of heads, under ceilings."""
     points = [vit_s(num_tokens=tokens, num_heads=number) for tokens in (197, 577) for number in heads]
-    cases = [Case(at, name) for at in points for name in ("eager", "sdpa")]
+    records = [modelled(Case(at, name), process) for at in points for name in TWO for process in range(2)]
     ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
-    records = [modelled(case, process) for case in cases for process in range(2)]
-    records = [dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in records]
-    profiles = [of(num_tokens=tokens) for tokens in (197, 577) for of in (stepwise, profile)]
-    return {"results": summarise(records, "eager"), "profiles": profiles}
+    return summarise([dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in records], "eager")
 
 
-BEGIN = {
-    "lines": {"latency", "speedup", "memory"},
-    "rows": {"rows"},
-    "scaling": {"scaling"},
-    "winners": {"winners"},
-    "overview": {"overview"},
-    "roofline": {"roofline"},
-    "frontier": {"frontier"},
-    "stages": {"stages"},
-    "changes": {"changes"},
+def points_apart() -> pd.DataFrame:
+    """Return results at points that no axis joins."""
+    return results([Case(vit_s(batch=batch), name) for batch in (1, 8) for name in TWO])
+
+
+def profiles() -> list[Profile]:
+    """Return profiles at two points."""
+    return [of(num_tokens=tokens) for tokens in (197, 577) for of in (stepwise, profile)]
+
+
+def in_cells(table: pd.DataFrame) -> list[str]:
+    """Return what stands in the cells of a map: the implementation to use at each point, and its bound or its lead."""
+    by_point = grouped(plain(table), point_of).values()
+    return [line for rows in by_point for line in short(choice_of(rows))]
+
+
+def of_profiles(of: Sequence[Profile]) -> list[str]:
+    """Return the implementations of profiles, and how long a call took."""
+    return [words for each in of for words in (each.case.implementation, f"{seconds(each.timed_s)} timed")]
+
+
+def of_comparison(report: Report) -> list[str]:
+    """Return the implementation and the verdict of each row that has a change."""
+    return [words for row in report.rows if is_drawn(row) for words in (row["implementation"], row["verdict"])]
+
+
+EXPECTED: dict[str, tuple[set[str], Callable[[], Any], Callable[[Any], list[str]]]] = {
+    "lines": ({"latency", "speedup", "memory"}, lambda: along_tokens(6), lambda _: [*TWO, "197", "577"]),
+    "rows": ({"rows"}, points_apart, lambda _: ["sdpa", "B=1", "B=8"]),
+    "scaling": ({"scaling"}, lambda: along_tokens(6), lambda _: [*TWO, "197", "577"]),
+    "winners": ({"winners"}, lambda: along_tokens(6, 12), lambda of: [*in_cells(of), "197", "577", "6", "12"]),
+    "overview": (
+        {"overview"},
+        kinds_of_attention,
+        lambda of: [f"{each:.2f}" for each in of.loc[of["rank"] == 1, "speedup"].fillna(1)],
+    ),
+    "roofline": ({"roofline"}, lambda: along_tokens(6), lambda _: [*TWO, "100 GFLOP/s", "1.00 GB/s"]),
+    "frontier": ({"frontier"}, table_of_frontier, lambda _: [*TWO, "float32", "bfloat16"]),
+    "stages": ({"stages"}, profiles, of_profiles),
+    "changes": ({"changes"}, lambda: Report(every_verdict()), of_comparison),
 }
-"""The beginning of the file names of each kind, which is asked for by its name."""
-
-
-def test_every_kind_has_its_files() -> None:
-    """Names are unique."""
-    assert [kind.name for kind in KINDS] == list(BEGIN)
+"""Of each kind: how its names begin, what it is drawn from, and the texts that all its pictures have at least."""
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_kind_is_drawn_and_the_same_again_whatever_the_users_style(kind: Kind, tmp_path: Path) -> None:
-    """A file of each picture lies in a folder that is made, an SVG too if it is asked for, the same byte for byte.
-
-    A chart follows Vega-Lite's schema.
-    """
-    given = material(6, 12) if kind.name == "winners" else material(6)
-    if kind.name == "rows":
-        given = {"results": results([Case(vit_s(batch=batch), name) for batch in (1, 8) for name in ("eager", "sdpa")])}
-    if kind.name == "overview":
-        given = {"results": kinds_of_attention()}
-    if kind.name == "frontier":
-        given = {"results": precisions(tokens=(50,))}
-    of = {
-        Needs.RESULTS: given["results"],
-        Needs.PROFILES: given.get("profiles"),
-        Needs.COMPARISON: Report(every_verdict()),
-    }
-    pictures = dict(kind.pictures(of[kind.needs]))
-    if kind.needs is not Needs.COMPARISON:
-        with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red", "hatch.linewidth": 5}):
-            files = catalogue.draw(tmp_path / "run" / "plots", [kind.name], svg=True, **given)
-        assert sorted(files) == sorted((tmp_path / "run" / "plots").iterdir())
-        assert files == [tmp_path / "run" / "plots" / f"{name}{end}" for name in pictures for end in (PNG, SVG)]
-        for file in files[1::2]:
-            catalogue.save(pictures[file.stem], tmp_path / "again.svg")
-            assert file.read_bytes() == (tmp_path / "again.svg").read_bytes()
-    assert {name.partition("-")[0] for name in pictures} == BEGIN[kind.name]
-    for picture in pictures.values():
-        if isinstance(picture, Sheet):
-            alt.VConcatChart.from_dict(specification(picture), validate=True)
+def test_a_kind_is_drawn_with_all_its_words_and_the_same_again(kind: Kind, tmp_path: Path) -> None:
+    """Each text as often as it is to stand there, and large enough; byte for byte, whatever the user's own style is."""
+    begin, make, expected = EXPECTED[kind.name]
+    material = make()
+    pictures = [*kind.pictures(material)]
+    assert {each.name.partition("-")[0] for each in pictures} == begin
+    assert len({each.name for each in pictures}) == len(pictures)
+    written = [text for each in pictures for text in texts(figure(each))]
+    assert all(float(text.get_fontsize()) > 5 for text in written)
+    for words, number in Counter(expected(material)).items():
+        assert sum(words in text.get_text() for text in written) >= number, words
+    for number, name in enumerate((f"one{PNG}", f"one{SVG}", f"two{PNG}", f"two{SVG}")):
+        style: dict[Any, Any] = {"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red"} if number > 1 else {}
+        with mpl.rc_context(style):
+            save_as(pictures[0], tmp_path / name)
+    for suffix in (PNG, SVG):
+        assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"two{suffix}").read_bytes()
 
 
-CASES = [Case(vit_s(num_tokens=tokens), name) for tokens in (50, 197) for name in ("eager", "sdpa")]
+CASES = [Case(vit_s(num_tokens=tokens), name) for tokens in (50, 197) for name in TWO]
 
 
 @pytest.mark.parametrize(
@@ -106,24 +124,21 @@ def test_what_lacks_values_writes_nothing(results: pd.DataFrame | None, tmp_path
 
 
 def test_a_kind_that_is_added_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function that yields figures and an entry are all that a kind takes, whatever it is drawn from."""
+    """A function that yields pictures and an entry are all that a kind takes, whatever it is drawn from.
 
-    def figures(_material: object) -> Iterator[tuple[str, Figure]]:
-        yield "mine", Figure()
+    The folder is made. Of a comparison a single file is asked for: the first picture has its name, the others begin
+    with it.
+    """
+    (mine,) = EXPECTED["frontier"][1:2]
+    (picture,) = next(kind for kind in KINDS if kind.name == "frontier").pictures(mine())
 
-    kinds = [Kind(f"mine {needs.name}", needs, figures) for needs in Needs]
-    monkeypatch.setattr(catalogue, "KINDS", kinds)
-    for folder, material in (("results", {"results": quick()}), ("profiles", {"profiles": [profile()]})):
-        drawn = catalogue.draw(tmp_path / folder, **material)
-        assert {path.name for path in drawn} == {f"mine{PNG}"}
-    assert catalogue.draw_comparison(Report(every_verdict()), tmp_path / "compared.png")
-    assert (tmp_path / "compared.png").exists()
+    def two(_material: object) -> list[Picture]:
+        return [dataclasses.replace(picture, name=name) for name in ("mine", "second")]
 
-
-def test_a_second_kind_of_comparison_lies_beside_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A single file is asked for: the first picture has its name, the others begin with it."""
-    changes = next(kind for kind in KINDS if kind.needs is Needs.COMPARISON)
-    second = Kind("second", Needs.COMPARISON, lambda _report: iter([("second", Figure())]))
-    monkeypatch.setattr(catalogue, "KINDS", [changes, second])
+    monkeypatch.setattr(catalogue, "KINDS", [Kind(needs.name, needs, lambda of: iter(two(of))) for needs in Needs])
+    for folder, material in (("results", {"results": points_apart()}), ("profiles", {"profiles": [profile()]})):
+        drawn = catalogue.draw(tmp_path / folder, svg=True, **material)
+        assert drawn == [tmp_path / folder / f"{name}{end}" for name in ("mine", "second") for end in (PNG, SVG)]
+        assert sorted(drawn) == sorted((tmp_path / folder).iterdir())
     assert catalogue.draw_comparison(Report(every_verdict()), tmp_path / "of.svg")
-    assert {path.name for path in tmp_path.iterdir()} == {"of.svg", "of-second.svg"}
+    assert {path.name for path in tmp_path.glob("*.svg")} == {"of.svg", "of-second.svg"}

@@ -1,16 +1,15 @@
 """The chart of a comparison: every judged row, distinguished by more than colour, whatever their number."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from bench.analyse.comparison import compare
-from bench.show.charts.base import Sheet, specification
 from bench.show.charts.catalogue import draw_comparison as draw
-from bench.show.charts.changes import MARKS, sheets
+from bench.show.charts.changes import MARKS, pictures
 from bench.show.comparison.report import STAMP, Report
+from bench.show.picture import Panel, Picture
 from bench.stats.limits import Limits
 from tests.make.comparisons import NOISY, every_verdict
 from tests.make.records import case
@@ -45,55 +44,50 @@ def test_what_is_no_picture_is_refused(tmp_path: Path, name: str, reason: str) -
 
 def test_every_judged_row_has_its_mark_at_its_change() -> None:
     """Slowest at the top; a bar is an interval, which a row may lack; what was not judged is counted below."""
-    of = sheet(Report(every_verdict()))
-    assert of.rows[0]["verdict"] == "slower"
-    assert of.rows[-1]["verdict"] == "faster"
-    assert [each["change"] for each in (of.rows[0], of.rows[-1])] == pytest.approx([0.8, 1.2])
+    of = picture(Report(every_verdict()))
+    first, *_, last = panel(of).rows
+    assert (first["verdict"], last["verdict"]) == ("slower", "faster")
+    assert (first["change"], last["change"]) == pytest.approx((0.8, 1.2))
     assert "not drawn: 1 newly failing, 1 missing, 1 not measured, 1 new, 1 fixed, 1 baseline" in of.notes
-    changes = [each["change"] for each in sheet(many(40)).rows]
+    changes = [each["change"] for each in panel(picture(many(40))).rows]
     assert len(changes) == 40
     assert changes == sorted(changes)
     one, two = case("sdpa", num_tokens=1), case("sdpa", num_tokens=2)
     report = Report(compare(table(row(one, NOISY), row(two, [0.0])), table(row(one, NOISY), row(two, [0.3]))))
-    of = sheet(report)
+    of = picture(report)
     low, high = report.comparison["change_low"][0], report.comparison["change_high"][0]
-    assert {(each["change_low"], each["change_high"]) for each in of.rows} == {(low, high), (None, None)}
+    assert {(each["change_low"], each["change_high"]) for each in panel(of).rows} == {(low, high), (None, None)}
     assert "mark without a bar: too few processes for an interval" in of.notes
 
 
 def test_verdicts_are_told_by_colour_and_by_marker_and_in_words() -> None:
     """No two share either; the legend counts them, and each row says its own, with its implementation and point."""
     assert len({mark.colour for mark in MARKS.values()}) == len({mark.marker for mark in MARKS.values()}) == len(MARKS)
-    of = sheet(Report(every_verdict()))
-    drawn = str(specification(of))
-    assert all(f"'1 {name}'" in drawn for name in MARKS)
+    assert {*picture(Report(every_verdict())).legend} == {f"1 {name}" for name in MARKS}
     base, new = (table(*(at(case("sdpa", num_tokens=n), level) for n in (50, 197))) for level in (1.0, 0.9))
-    rows = sheet(Report(compare(base, new))).rows
+    rows = panel(picture(Report(compare(base, new)))).rows
     assert {each["label"] for each in rows} == {"sdpa N=50", "sdpa N=197"}
     assert all(each["text"].startswith("-10.0% ±") for each in rows)
 
 
 def test_the_margin_is_shaded_and_the_bounds_are_dashed() -> None:
     """As far as the comparison let a change go, in both directions; what was forced is stamped with its reasons."""
-    of = sheet(Report(every_verdict(), Limits(margin=0.03)))
-    shade, *lines = layers(of)[:3]
-    assert [shade["encoding"][end]["datum"] for end in ("x", "x2")] == pytest.approx([1 / 1.03, 1.03])
+    of = picture(Report(every_verdict(), Limits(margin=0.03)))
+    shade, *lines = panel(of).marks[:3]
+    assert (shade.x, shade.x2) == pytest.approx((1 / 1.03, 1.03))
     bound = 1 + Limits(margin=0.03).bound
-    assert [line["encoding"]["x"]["datum"] for line in lines] == pytest.approx([1 / bound, bound])
+    assert [line.x for line in lines] == pytest.approx([1 / bound, bound])
     assert "shaded: the margin of 3%" in of.notes
-    forced = sheet(many(5, unlike=UNLIKE))
-    assert forced.alarm == [STAMP, *UNLIKE]
-    assert STAMP in str(specification(forced)["title"])
-    assert sheet(many(5)).alarm == []
+    assert picture(many(5, unlike=UNLIKE)).alarm == [STAMP, *UNLIKE]
+    assert picture(many(5)).alarm == []
 
 
 def test_a_wild_change_has_ticks_too() -> None:
     """Ten times as fast and half as fast on one axis."""
     names = {"one": 10.0, "two": 0.5, "three": 1.0}
     report = Report(compare(*(table(*(at(case(n), c**power) for n, c in names.items())) for power in (0, 1))))
-    (axis, *_) = [each["encoding"]["x"]["axis"] for each in layers(sheet(report)) if each["encoding"]["x"].get("axis")]
-    assert len(axis["values"]) >= 3
-    assert '"0"' in axis["labelExpr"]
+    assert len(panel(picture(report)).x.ticks) >= 3
+    assert "0" in panel(picture(report)).x.labels
 
 
 def many(count: int, unlike: tuple[str, ...] = ()) -> Report:
@@ -108,12 +102,12 @@ def many(count: int, unlike: tuple[str, ...] = ()) -> Report:
     return Report(compare(base, changed), unlike=unlike)
 
 
-def sheet(report: Report) -> Sheet:
+def picture(report: Report) -> Picture:
     """Return the picture of a report that has one."""
-    ((_, of),) = sheets(report)
+    (of,) = pictures(report)
     return of
 
 
-def layers(of: Sheet) -> list[dict[str, Any]]:
-    """Return the layers of a picture."""
-    return list(of.spec["layer"])
+def panel(of: Picture) -> Panel:
+    """Return the only panel of a picture."""
+    return of.stacks[0][0]

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from bench.plan.case import Point
-from bench.show.charts.overview import Overview, figure, figures, overviews
+from bench.show.charts.overview import pictures
+from bench.show.figures.page import figure
 from bench.show.palette import mix, style
 from tests.make.points import of_layer
 from tests.make.results import timed
@@ -27,52 +28,27 @@ SDPA_S = {"plain": 0.02, "mask causal": 0.01, "given bias": 0.05, "77 keys": 0.0
 
 def points(**columns: Any) -> list[Point]:
     """Return the points of a kind."""
+    sizes = [(tokens, HEADS * width) for tokens in TOKENS for width in WIDTHS]
     return [
-        of_layer(
-            "core",
-            **{
-                "num_tokens": tokens,
-                "channels": HEADS * width,
-                "num_heads": HEADS,
-                "token_len": HEADS * width,
-                **columns,
-            },
-        )
-        for tokens in TOKENS
-        for width in WIDTHS
+        of_layer("core", **{"num_tokens": tokens, "channels": c, "token_len": c, "num_heads": HEADS, **columns})
+        for tokens, c in sizes
     ]
 
 
 def kinds_of_attention() -> pd.DataFrame:
     """Return results of five kinds of attention over tokens, or keys, and the width of a head."""
     tables = [timed(points(**columns), {"eager": 0.04, "sdpa": SDPA_S[name]}) for name, columns in KINDS.items()]
-    keys = [
-        of_layer(
-            "core",
-            batch=8,
-            num_tokens=1,
-            num_kv_tokens=tokens,
-            channels=HEADS * width,
-            token_len=HEADS * width,
-            num_heads=HEADS,
-        )
-        for tokens in TOKENS
-        for width in WIDTHS
-    ]
+    keys = [at for tokens in TOKENS for at in points(batch=8, num_tokens=1, num_kv_tokens=tokens)]
+    keys = [*dict.fromkeys(keys)]
     return pd.concat([*tables, timed(keys, {"eager": 0.04, "sdpa": 0.005})], ignore_index=True)
 
 
 @pytest.fixture(scope="module")
-def overview() -> Overview:
-    """Return the only overview of the kinds."""
-    (only,) = overviews(kinds_of_attention())
-    return only
-
-
-@pytest.fixture(scope="module")
-def drawn(overview: Overview) -> Figure:
-    """Return it as a figure."""
-    return figure(overview)
+def drawn() -> Figure:
+    """Return the only overview of the kinds as a figure."""
+    (only,) = pictures(kinds_of_attention())
+    assert only.name == "overview-core-cpu-float32-inference-h2-t1"
+    return figure(only)
 
 
 def of_maps(drawn: Figure) -> list[Axes]:
@@ -120,10 +96,8 @@ def test_the_words_say_what_numbers_and_lines_are(drawn: Figure) -> None:
 
 
 def test_one_kind_alone_has_no_overview() -> None:
-    """It has its map; kinds of another number of heads stand by themselves."""
-    assert [*figures(timed(points(), {"eager": 0.04, "sdpa": 0.02}))] == []
-    ((name, _),) = figures(kinds_of_attention())
-    assert name == "overview-core-cpu-float32-inference-h2-t1"
+    """It has its map."""
+    assert [*pictures(timed(points(), {"eager": 0.04, "sdpa": 0.02}))] == []
 
 
 def _rgb(colour: str) -> list[float]:

@@ -7,8 +7,8 @@ import pytest
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
-from bench.show.charts.base import specification
-from bench.show.charts.scatter import best, frontiers, rooflines
+from bench.show.charts.scatter import frontiers, rooflines
+from bench.show.picture import Kind, Panel, Shape
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, work_of
 from tests.make.points import vit_s
 from tests.make.results import modelled, results
@@ -39,28 +39,30 @@ def test_a_mark_stands_at_the_rate_of_its_case_under_the_roof() -> None:
     A ridge that is far from all cases is not drawn: half of the picture would be empty.
     """
     of = table()
-    ((_, picture),) = rooflines(of)
-    rows = [row for row in picture.rows if row["implementation"] == "sdpa"]
+    (panel,) = (each.stacks[0][0] for each in rooflines(of))
+    rows = [row for row in panel.rows if row["implementation"] == "sdpa"]
     works = [work for each in POINTS if (work := work_of(each, {}))]
-    assert [row["intensity"] for row in rows] == pytest.approx([work.intensity for work in works])
-    latencies = of.loc[of["implementation"] == "sdpa", "latency_s"]
-    assert [row["rate"] for row in rows] == pytest.approx(
-        [(work.flops or 0) / time for work, time in zip(works, latencies, strict=True)]
-    )
-
-    drawn = specification(picture)
-    corners = max(drawn["datasets"].values(), key=lambda rows: len(rows) if "implementation" not in rows[0] else 0)
-    assert [each["rate"] for each in corners] == pytest.approx([min(1e11, 1e9 * each["intensity"]) for each in corners])
     intensities = [work.intensity for work in works]
-    assert [each["intensity"] for each in corners] == pytest.approx([min(intensities) / 2, 100, max(intensities) * 2])
-    assert all(words in str(drawn) for words in ("matrix products 100 GFLOP/s", "copy 1.00 GB/s"))
-    ((_, far),) = rooflines(of.assign(**{CEILING_BYTES: 1e11}))
-    assert "copy 100 GB/s is the ceiling below 1 operations per byte" in str(specification(far))
+    assert [row["intensity"] for row in rows] == pytest.approx(intensities)
+    latencies = of.loc[of["implementation"] == "sdpa", "latency_s"]
+    rates = [(work.flops or 0) / time for work, time in zip(works, latencies, strict=True)]
+    assert [row["flops_per_s"] for row in rows] == pytest.approx(rates)
+    roof = panel.marks[0].rows or []
+    assert [each["y"] for each in roof] == pytest.approx([min(1e11, 1e9 * each["x"]) for each in roof])
+    assert [each["x"] for each in roof] == pytest.approx([min(intensities) / 2, 100, max(intensities) * 2])
+    assert words(panel) == ["matrix products 100 GFLOP/s", "copy 1.00 GB/s"]
+    (far,) = (each.stacks[0][0] for each in rooflines(of.assign(**{CEILING_BYTES: 1e11})))
+    assert "copy 100 GB/s is the ceiling below 1 operations per byte" in words(far)[0]
+
+
+def words(panel: Panel) -> list[str]:
+    """Return the texts of a panel."""
+    return [row[each.text] for each in panel.marks if each.shape is Shape.TEXT for row in each.drawn(panel.rows)]
 
 
 def test_a_setting_with_ceilings_is_a_picture() -> None:
     """Another dtype has a picture of its own; results from before there were ceilings have none."""
-    assert sorted(name for name, _ in rooflines(table(others=True))) == [
+    assert sorted(each.name for each in rooflines(table(others=True))) == [
         "roofline-vit-cpu-bfloat16-inference-t1",
         "roofline-vit-cpu-float32-inference-t1",
     ]
@@ -87,26 +89,22 @@ def table_of_frontier(
 
 def test_a_mark_stands_at_time_and_error_and_what_nothing_beats_has_a_ring() -> None:
     """Each has its interval on logarithmic axes; among those in rings time rises and error falls."""
-    of = table_of_frontier()
-    ((_, picture),) = frontiers(of)
-    for column in ("implementation", "dtype", "error", "latency_s", "latency_low_s", "latency_high_s"):
-        assert [row[column] for row in picture.rows] == of[column].to_list()
-    drawn = specification(picture)["vconcat"][0]["vconcat"][0]["layer"]
-    for channel, column in (("x", "latency_s"), ("y", "error")):
-        (scale, *_) = [each["encoding"][channel]["scale"] for each in drawn if "scale" in each["encoding"][channel]]
-        assert scale["type"] == "log"
-        assert scale["domain"][0] < min(of[column]) < max(of[column]) < scale["domain"][1]
-
-    on_it = [(row["latency_s"], row["error"]) for row in best([dict(row) for row in picture.rows])]
-    assert sorted((row["latency_s"], row["error"]) for row in picture.rows if row["best"]) == on_it
-    assert [error for _, error in on_it] == sorted((error for _, error in on_it), reverse=True)
-    for row in picture.rows:
-        assert any(time <= row["latency_s"] and error <= row["error"] for time, error in on_it)
+    (panel,) = (each.stacks[0][0] for each in frontiers(table_of_frontier()))
+    for scale, column in ((panel.x, "latency_s"), (panel.y, "error")):
+        values = [row[column] for row in panel.rows]
+        assert scale.kind is Kind.LOG
+        assert scale.ends is not None
+        assert scale.ends[0] < min(values) < max(values) < scale.ends[1]
+    rings = [(row["latency_s"], row["error"]) for row in panel.marks[0].rows or []]
+    assert rings == sorted(rings)
+    assert [error for _, error in rings] == sorted((error for _, error in rings), reverse=True)
+    for row in panel.rows:
+        assert any(time <= row["latency_s"] and error <= row["error"] for time, error in rings)
 
 
 def test_each_shape_with_a_choice_is_a_picture() -> None:
     """Shapes have pictures of their own; one precision leaves nothing to choose."""
-    assert sorted(name for name, _ in frontiers(table_of_frontier(tokens=(50, 577)))) == [
+    assert sorted(each.name for each in frontiers(table_of_frontier(tokens=(50, 577)))) == [
         "frontier-vit-cpu-inference-b8-n50-c384-h6-t1",
         "frontier-vit-cpu-inference-b8-n577-c384-h6-t1",
     ]

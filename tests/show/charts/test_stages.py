@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.show.charts import stages as pictures
-from bench.show.charts.base import SMALL_PX, text_px
+from bench.show.figures.page import text_width
 from bench.show.palette import CATEGORY_COLOURS, OTHER, stage_colour
 from bench.store.profile import Profile, ProfiledOperator
 from tests.make.profiles import STEPS, profile, stepwise
@@ -47,7 +47,7 @@ def test_segments_are_as_wide_as_their_stages_took_and_the_whole_is_marked() -> 
         assert row["end"] - row["start"] == pytest.approx(time_s)
     train = drawn(of_point("train"), "segment", "stepwise")
     assert all(one["end"] == other["start"] for one, other in itertools.pairwise(train))
-    assert [row["backward"] for row in train] == [False] * len(STEPS) + [True] * len(STEPS)
+    assert ["upper" in row for row in train] == [False] * len(STEPS) + [True] * len(STEPS)
     assert [row["name"] for row in train[len(STEPS) :]] == [f"{stage}, backward" for stage in STEPS]
     assert [row["fill"] for row in train[len(STEPS) :]] == [row["fill"] for row in train[: len(STEPS)]]
     profiles = of_point("inference")
@@ -65,17 +65,19 @@ def test_every_segment_is_named_with_its_time_in_it_or_below(mode: str) -> None:
     """However long a name is, no two names touch, and none is wider than its segment or beyond the axes."""
     profiles = of_point(mode)
     rows, height = pictures.segments(pictures.bars(profiles))
-    scale = pictures.WIDTH_PX / max(row["end"] for row in rows if "end" in row)
+    scale = pictures.WIDTH / max(row["end"] for row in rows if "end" in row)
     inside = [row for row in rows if row["kind"] == "segment" and row["text"]]
     below = [row for row in rows if row["kind"] == "name"]
     assert len(inside) + len(below) == sum(len(bar.segments) for bar in pictures.bars(profiles))
     for row in inside:
-        assert max(text_px(word, SMALL_PX) for word in row["text"]) < (row["end"] - row["start"]) * scale
+        assert max(text_width(word, pictures.SMALL_SIZE) for word in row["text"]) < (row["end"] - row["start"]) * scale
     lines = itertools.groupby(below, lambda row: row["top"])
     for top, line in lines:
-        ends = [(row["start"] * scale, row["start"] * scale + text_px(row["text"], SMALL_PX)) for row in line]
+        ends = [
+            (row["start"] * scale, row["start"] * scale + text_width(row["text"], pictures.SMALL_SIZE)) for row in line
+        ]
         assert all(one[1] < other[0] for one, other in itertools.pairwise(ends))
-        assert ends[-1][1] < pictures.WIDTH_PX
+        assert ends[-1][1] < pictures.WIDTH
         assert top < height
     assert {"copy_ 200 µs", "9 other 9.00 µs"} <= {row["text"] for row in below}
 
@@ -123,7 +125,7 @@ def test_stages_come_first_and_then_the_slowest() -> None:
     ordered = [bar.implementation for bar in pictures.bars([*profiles, stepwise()])]
     assert ordered == ["stepwise", "eager", "compiled_eager", "sdpa"]
     for each in (stepwise(), profile()):
-        assert [name for name, _ in pictures.sheets([each])] == ["stages-vit-cpu-float32-inference-b8-n197-c384-h6-t1"]
+        assert [of.name for of in pictures.pictures([each])] == ["stages-vit-cpu-float32-inference-b8-n197-c384-h6-t1"]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import load_sweep
-from bench.show.charts.base import specification
-from bench.show.charts.winners import STRONGEST, cells, maps, sheet, sheets
+from bench.show.charts.winners import STRONGEST, maps, picture, pictures
 from bench.show.palette import PAGE_COLOURS, in_the_dark, mix, style
 from tests.make.points import of_layer, vit_s
 from tests.make.results import Fate, quick, results, timed
@@ -20,16 +19,13 @@ SECONDS = {"eager": 0.04, "sdpa": 0.02}
 
 
 def test_a_cell_has_what_to_use_there() -> None:
-    """With its lead over the next; in a file its colour is that of a light page."""
+    """With its lead over the next."""
     (winners,) = maps(timed(GRID, {**SECONDS, "online": 0.01}))
     assert len(winners.cells) == 4
     cell = winners.cells[50, 3]
     assert (cell.standing, cell.name) == (FASTEST, "online")
     assert cell.ahead is not None
     assert 1.9 < cell.ahead.low < 2 < cell.ahead.high < 2.1
-    (winners,) = maps(timed(GRID, {"eager": 0.01, "sdpa": 0.02}))
-    (row, *_) = specification(sheet(winners))["datasets"]["rows"]
-    assert row["fill"] == mix("#ffffff", style("eager").colour, STRONGEST / 100)
 
 
 def test_the_text_of_every_cell_can_be_read() -> None:
@@ -39,7 +35,7 @@ def test_the_text_of_every_cell_can_be_read() -> None:
         for ground, ink, colour in zip(
             PAGE_COLOURS["surface"], PAGE_COLOURS["ink"], (own, in_the_dark(own)), strict=True
         ):
-            assert contrast(mix(ground, colour, STRONGEST / 100), ink) > 4.5
+            assert contrast(mix(ground, colour, STRONGEST), ink) > 4.5
 
 
 @pytest.mark.parametrize(("failing", "standing"), [(("sdpa",), ALONE), (("sdpa", "eager"), NOTHING)])
@@ -53,15 +49,13 @@ def test_what_has_no_rival_has_no_lead(failing: tuple[str, ...], standing: str) 
 
 def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
     """A cross is a map with blanks; bounds, colours and blanks are explained where there are any."""
-    drawn = list(maps(quick()))
-    assert [each.axis for each in drawn] == [HEADS, CHANNELS]
-    assert [len(each.cells) for each in drawn] == [7, 7]
-    assert [each.name for each in drawn] == [
+    assert [(each.axis, len(each.cells)) for each in maps(quick())] == [(HEADS, 7), (CHANNELS, 7)]
+    assert [each.name for each in pictures(quick())] == [
         "winners-tokens-heads-vit-cpu-float32-inference-b8-c384-t1",
         "winners-tokens-channels-vit-cpu-float32-inference-b8-h6-t1",
     ]
     mixed, shown, alone = (
-        " ".join(next(sheets(table))[1].notes)
+        " ".join(next(pictures(table)).notes)
         for table in (quick(), timed(GRID, SECONDS), timed(GRID, SECONDS, processes=1))
     )
     assert "bounds are of 99 % over 3 processes" in mixed
@@ -78,16 +72,16 @@ def test_one_query_has_a_map_over_its_keys() -> None:
     (winners,) = maps(timed([*points, of_layer("core", num_tokens=64, num_heads=2, channels=16)], SECONDS))
     assert (winners.along, winners.axis) == (KEYS, CHANNELS)
     assert [*winners.cells] == [(64, 16), (64, 32), (128, 16), (128, 32)]
-    assert winners.name.startswith("winners-keys-channels-core-")
-    picture = sheet(winners)
-    assert "keys and channels" in picture.heading
-    assert "M=64 C=16" in [row["label"] for row in picture.rows]
+    drawn = picture(winners)
+    assert drawn.name.startswith("winners-keys-channels-core-")
+    assert "keys and channels" in drawn.heading
+    assert "M=64 C=16" in [row["label"] for row in drawn.stacks[0][0].rows]
 
 
 @pytest.mark.slow
 def test_every_mode_has_a_map_of_its_own() -> None:
     """`full` measures three modes over tokens and heads and over tokens and channels."""
-    names = [each.name for each in maps(results(load_sweep("full").cases(), processes=1))]
+    names = [each.name for each in pictures(results(load_sweep("full").cases(), processes=1))]
     assert len(names) == len(set(names)) == 6
 
 
@@ -116,9 +110,9 @@ def test_a_cell_has_the_colour_of_what_to_use_as_strong_as_that_is_sure() -> Non
         timed(GRID, SECONDS, processes=1),
     ):
         (winners,) = maps(table)
-        (fill,) = {cell["fill"] for cell in cells(winners, ["eager", "sdpa"])}
-        assert fill.startswith("color-mix(in srgb, var(--i1) ")
-        shares.append(int(fill.split()[3].removesuffix("%,")))
+        ((name, share),) = {(row["name"], row["strength"]) for row in picture(winners).stacks[0][0].rows}
+        assert name == "sdpa"
+        shares.append(share)
     assert shares[0] == STRONGEST
     assert shares == sorted({*shares}, reverse=True)
     assert len(shares) == 4

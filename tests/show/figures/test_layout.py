@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bench.show.figures import layout
-from bench.show.figures.layout import Span, sideways_steps, spread
+from bench.show.figures.layout import spread
 
 GAP = 1.0
 LOWS, SPANS = (st.floats(low, high).map(lambda power: 10**power) for low, high in ((-6, 7), (math.log10(1.1), 9)))
@@ -92,26 +92,3 @@ def test_no_two_labels_touch(targets: list[float]) -> None:
 def test_labels_move_as_little_as_possible(targets: list[float], places: list[float]) -> None:
     """With room nothing moves; a crowd is spread about its middle, and at an edge grows away from it."""
     assert spread(targets, GAP, 0, 20) == pytest.approx(places)
-
-
-ENDS = st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda of: (float(of[0]), float(of[0] + of[1])))
-
-
-@given(st.lists(ENDS, max_size=9))
-def test_no_two_that_overlap_stand_in_one_place(spans: list[Span]) -> None:
-    """Marks that share a step don't overlap; only those that overlap another leave their place."""
-    marks = list(zip(spans, sideways_steps(spans), strict=True))
-    crowded = set()
-    for (one, ((low, high), at)), (other, ((other_low, other_high), other_at)) in itertools.combinations(
-        enumerate(marks), 2
-    ):
-        if low <= other_high and other_low <= high:
-            crowded |= {one, other}
-            assert abs(at - other_at) >= 1
-    assert all(step == 0 for index, (_, step) in enumerate(marks) if index not in crowded)
-
-
-def test_marks_that_overlap_stand_on_both_sides() -> None:
-    """Of three one stays and the others are a step away from it; what is missing takes no room."""
-    assert sorted(sideways_steps([(1.0, 2.0), (1.5, 3.0), (1.8, 1.9), (math.nan, math.nan)])) == [-1, 0, 0, 1]
-    assert sideways_steps([]) == []

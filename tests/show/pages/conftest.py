@@ -1,4 +1,4 @@
-"""What tests of pages share: one browser, and pages without Vega's JavaScript, which takes seconds to put together."""
+"""What tests of pages share: one browser, and pages without Vega's JavaScript, in whose text nothing is to be found."""
 
 from collections.abc import Iterator
 
@@ -18,6 +18,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def without_vega() -> Iterator[None]:
     """Leave out Vega's JavaScript."""
+    _, own = shell.scripts()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shell, "vega_script", lambda: "")
+        patch.setattr(shell, "scripts", lambda: ["", own])
         yield

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import altair
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
@@ -152,13 +151,13 @@ def test_a_cell_of_a_map_says_what_the_point_says(text: str, data: dict[str, Any
     assert len(cells) == 14
     for each in cells:
         assert f"<td>{each['words']}</td>" in text
-        assert each["lines"][0] == each["names"].split(",")[0]
+        assert each["first"][0] == each["names"][0] == each["name"]
     cases = [case(name, num_tokens=n, num_heads=h) for n in (50, 197) for h in (3, 6) for name in ("eager", "sdpa")]
     lost = [modelled(each, 0, ("oom", "") if each.point == cases[0].point else None) for each in cases]
     (part,) = data_of(page(AnalysedRun(saved(tmp_path / "lost", lost))))["figures"]["winners"]["parts"]
-    fills = {each["lines"][0]: each["fill"] for each in part["rows"]}
-    assert fills.pop("nothing was measured") == "var(--open)"
-    assert all("color-mix" in fill for fill in fills.values())
+    names = {each["first"][0]: each["name"] for each in part["rows"]}
+    assert names.pop("nothing was measured") == ""
+    assert all(first == name for first, name in names.items())
 
 
 def test_one_query_has_a_map_over_keys_on_its_page(tmp_path: Path) -> None:
@@ -247,12 +246,11 @@ def test_threads_that_a_sweep_varies_are_not_taken_for_the_machines(tmp_path: Pa
 def test_a_machine_without_rows_is_left_out_in_words(tmp_path: Path) -> None:
     """The other machines have their page; a merged run without any rows is refused."""
     run = merged(tmp_path, here=PAIR, there=PAIR)
-    empty = tmp_path / "there" / RESULTS
-    empty.write_bytes(empty.read_bytes().splitlines(keepends=True)[0])
+    (tmp_path / "there" / journal.JOURNAL).write_bytes(b"")
     text = page(run)
     assert data_of(text)["machines"] == ["here"]
     assert "holds no rows" in text
-    (tmp_path / "here" / RESULTS).write_bytes(empty.read_bytes())
+    (tmp_path / "here" / journal.JOURNAL).write_bytes(b"")
     assert "holds no rows" in refusal(page, run)
 
 
@@ -265,17 +263,3 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch:
     run = AnalysedRun(runs.of(tmp_path / "run", PAIR))
     monkeypatch.setattr("bench.store.files.replace", full)
     assert refusal(write, run) == f"cannot write {run.page} (No space left on device)"
-
-
-@pytest.mark.slow
-def test_charts_are_valid_and_name_what_they_show(data: dict[str, Any]) -> None:
-    """Each follows Vega-Lite's schema, has a description for those who don't see it, and its data by name."""
-    charts = {kind: figure["charts"] for kind, figure in data["figures"].items()} | {"samples": {"any": data["strip"]}}
-    charts["winners"] = {part["title"]: part["chart"] for part in data["figures"]["winners"]["parts"]}
-    for kind, specs in charts.items():
-        for spec in specs.values():
-            assert spec["description"], kind
-            assert spec["data"] == {"name": "rows"}, kind
-        first, *_, last = specs.values() if len(specs) > 1 else [*specs.values()] * 2  # others have another axis alone
-        for spec in (first, last):
-            altair.Chart.from_dict(spec, validate=True)

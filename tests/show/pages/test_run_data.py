@@ -8,8 +8,8 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.show import columns
 from bench.show.answer import points_of
 from bench.show.blocks import Cell
-from bench.show.charts import interactive
-from bench.show.figures import line_data
+from bench.show.charts import quantity
+from bench.show.charts.quantity import on_page
 from bench.show.pages.run_data import Shown, View
 from bench.store.metrics import METRICS, Heading, Metric, Unit, VerticalAxis
 from tests.make import runs
@@ -23,7 +23,7 @@ def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytes
 
     A column that no row has is left out: a CPU has no counter of a GPU's board.
     """
-    for module in (columns, line_data):
+    for module in (columns, quantity):
         monkeypatch.setattr(module, "METRICS", {**METRICS, HEAT.name: HEAT})
     run = AnalysedRun(runs.quick(tmp_path / "run"))
     points = points_of(run.whole.assign(heat_j=0.012))
@@ -34,7 +34,7 @@ def test_a_metric_is_a_column_and_a_chart_without_other_edits(monkeypatch: pytes
     assert "energy" not in headings
     assert shown[headings.index("heat")].cell(view.rows[0]) == Cell("12.0 mJ", 0.012)
     (heat,) = [each for each in view.quantities if each.name == "heat"]
-    assert "20 mJ" in [heat.tick_label(tick) for tick in interactive.ticks(heat, [0.01, 0.1])]
-    specs = interactive.charts(heat, ["eager"], view.axes, 12, interactive.tooltips([heat]))
-    assert set(specs) == {"tokens", "heads", "channels", "points"}
-    assert "heat of a call" in str(specs["points"])
+    assert "20 mJ" in heat.scale([{"heat_j": 0.01}, {"heat_j": 0.1}]).labels
+    panels = on_page(heat, view.axes, 12, 7)
+    assert set(panels) == {"tokens", "heads", "channels", "points"}
+    assert panels["points"].x.title == "heat of a call"

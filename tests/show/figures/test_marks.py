@@ -1,4 +1,4 @@
-"""Pictures of a table of results."""
+"""What is drawn of a picture's panels."""
 
 import dataclasses
 import functools
@@ -14,11 +14,12 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 import bench.show
-from bench.plan.case import COLUMNS, Case
-from bench.show.figures.line_data import Picture, pictures
-from bench.show.figures.lines import figure
-from bench.show.figures.page import LABEL_GAP
+from bench.plan.case import COLUMNS, HUGE, Case
+from bench.show.charts.lines import pictures
+from bench.show.figures.marks import LABEL_GAP
+from bench.show.figures.page import figure
 from bench.show.palette import style
+from bench.show.picture import Picture
 from tests.make.points import vit_s
 from tests.make.results import Fate, results, timed
 from tests.show.figures.legible import assert_legible, drawn, texts
@@ -66,18 +67,12 @@ def test_little_is_drawn_too(processes: int) -> None:
 
 
 def test_every_series_is_drawn() -> None:
-    """Eight implementations are eight lines, also where they coincide; failures have no strip if there are none.
-
-    The memory of four is the same to the byte, and each shows a stripe of its own.
-    """
+    """Eight implementations are eight lines, also where they coincide; failures have no strip if there are none."""
     for picture, sheet in sheets(failing=False):
-        expected = set(NAMES) - ({"eager"} if picture.quantity.name == "speedup" else set())
+        expected = set(NAMES) - ({"eager"} if picture.name.startswith("speedup") else set())
         assert set(lines(sheet)) == expected
         assert {text.get_text() for text in labels(sheet)} >= expected
         assert len(sheet.axes) == 1
-    _, _, (_, memory) = sheets(failing=False)
-    stripes = [lines(memory)[name] for name in ("eager", "manual", "stepwise", "compiled_eager")]
-    assert len({line._dash_pattern[0] for line in stripes}) == 4  # type: ignore[attr-defined]
 
 
 def test_colours_are_the_same_in_all_pictures() -> None:
@@ -90,10 +85,10 @@ def test_colours_are_the_same_in_all_pictures() -> None:
 
 def test_each_allocator_has_its_own_dash() -> None:
     """An implementation keeps its colour under all of them, and its usual line under the usual one."""
-    allocators = list(COLUMNS["allocator"].choices)
+    allocators = [*COLUMNS["allocator"].choices, HUGE]
     points = [dataclasses.replace(at, allocator=name) for name in allocators for at in TOKENS]
     rows = timed(points, {"eager": lambda at: 0.01 * (1 + allocators.index(at.allocator))})
-    (picture,) = (each for each in pictures(rows) if each.by_allocator)
+    (picture,) = (each for each in pictures(rows) if "-allocator-" in each.name)
     of = lines(figure(picture))
     dashes = {name: str(of[f"eager, {name}"]._dash_pattern[1]) for name in allocators}  # type: ignore[attr-defined]
     assert len({*dashes.values()}) == len(dashes) == 3
@@ -119,14 +114,21 @@ def test_all_words_are_on_the_sheet_and_do_not_touch() -> None:
 def test_failures_are_marked_at_their_place() -> None:
     """Each failure has a mark at its x, and its status in words."""
     _, latency = sheets(failing=True)[0]
-    marks = drawn(latency, "failure", Line2D)
-    assert {name: [int(x) for x in np.asarray(line.get_xdata())] for name, line in marks.items()} == {
-        "eager oom": [1024],
-        "online timeout": [577],
-        "mha unsupported": [50, 197, 577, 1024],
+    (strip,) = latency.axes[1:]
+    rows = [label.get_text() for label in strip.get_yticklabels()]
+    marks = {
+        (str(line.get_gid()).removeprefix("point "), rows[int(y)]): line
+        for line in strip.lines
+        if line.get_gid()
+        for y in np.asarray(line.get_ydata())
     }
-    assert {"oom", "timeout", "unsupported"} <= {text.get_text() for text in texts(latency)}
-    assert to_hex(marks["eager oom"].get_markerfacecolor()) == style("eager").colour
+    assert {name: [int(x) for x in np.asarray(line.get_xdata())] for name, line in marks.items()} == {
+        ("eager", "oom"): [1024],
+        ("online", "timeout"): [577],
+        ("mha", "unsupported"): [50, 197, 577, 1024],
+    }
+    assert to_hex(marks["eager", "oom"].get_markerfacecolor()) == style("eager").colour
+    assert {"eager", "online", "mha"} == {text.get_text() for text in strip.texts}
 
 
 def test_titles_say_what_is_fixed_and_ticks_what_was_measured() -> None:

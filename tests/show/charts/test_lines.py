@@ -1,11 +1,9 @@
-"""From the table to what a picture shows."""
+"""From the table to what a picture of lines shows."""
 
-import math
-
-from bench.analyse.axes import CHANNELS, HEADS, KEYS, TOKENS
 from bench.plan.case import HUGE, Case
 from bench.plan.sweep import load_sweep
-from bench.show.figures.line_data import Failure, Picture, pictures
+from bench.show.charts.lines import pictures
+from bench.show.picture import Panel, Picture
 from tests.make.points import vit_s
 from tests.make.results import Fate, quick, results
 
@@ -19,9 +17,26 @@ def tokens(fates: dict[Case, Fate] | None = None) -> list[Picture]:
     return list(pictures(results([Case(at, name) for at in FOUR for name in NAMES], fates)))
 
 
+def main(of: Picture) -> Panel:
+    """Return the panel of lines."""
+    return of.stacks[0][0]
+
+
 def names(of: Picture) -> list[str]:
-    """Return the implementations that have a line."""
-    return [line.implementation for line in of.lines]
+    """Return the names of the lines."""
+    return [*dict.fromkeys(row["series"] for row in main(of).rows)]
+
+
+def failures(of: Picture) -> dict[tuple[str, str], list[int]]:
+    """Return the places at which something has no time, by its name and its status."""
+    rows = of.stacks[0][1].rows
+    return {key: [row["num_tokens"] for row in rows if row["row"] == key] for key in of.stacks[0][1].y.ticks}
+
+
+def kind(of: Picture) -> tuple[str, str]:
+    """Return the quantity and the axis of a picture, which begin its name."""
+    quantity, axis, *_ = of.name.split("-")
+    return quantity, axis
 
 
 def test_the_shipped_sweep_has_its_pictures() -> None:
@@ -31,63 +46,63 @@ def test_the_shipped_sweep_has_its_pictures() -> None:
     """
     drawn = list(pictures(quick()))
     ratios = [(name, axis) for name in ("latency", "speedup") for axis in ("channels", "heads", "heads", "tokens")]
-    assert sorted((each.quantity.name, each.axis.name) for each in drawn) == sorted([*ratios, ("memory", "tokens")])
+    assert sorted(map(kind, drawn)) == sorted([*ratios, ("memory", "tokens")])
     assert len({each.name for each in drawn}) == len(drawn)
     assert "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1" in {each.name for each in drawn}
-    along_channels = next(each for each in drawn if (each.quantity.name, each.axis) == ("latency", CHANNELS))
-    assert along_channels.xs == (96, 192, 384, 768)
+    along_channels = next(each for each in drawn if kind(each) == ("latency", "channels"))
+    assert main(along_channels).x.ticks == (96, 192, 384, 768)
+    assert "token length = channels" in main(along_channels).x.title
     assert "c" not in {word[0] for word in along_channels.name.split("-b8-")[1].split("-")}
 
 
 def test_a_fixed_token_length_makes_a_series_of_its_own() -> None:
     """Points that keep their token length are not mixed with those where it follows."""
     points = [vit_s(token_len=width or channels, channels=channels) for width in (0, 49) for channels in (96, 192, 384)]
-    drawn = [each for each in pictures(results([Case(at, "eager") for at in points])) if each.axis is CHANNELS]
-    assert {each.point.token_len == 49 for each in drawn} == {True, False}
+    drawn = [each for each in pictures(results([Case(at, "eager") for at in points])) if kind(each)[1] == "channels"]
+    assert {"c49→96" in each.name or "w49" in each.name for each in drawn} == {True, False}
 
 
 def test_every_implementation_has_a_line() -> None:
     """But the baseline's speed-up, which is 1; neither a table in which all failed nor a single point has a picture."""
     latency, speedup, memory = tokens()
-    assert [each.quantity.column for each in (latency, speedup, memory)] == ["latency_s", "speedup", "memory_bytes"]
+    assert [kind(each)[0] for each in (latency, speedup, memory)] == ["latency", "speedup", "memory"]
     assert [names(each) for each in (latency, speedup, memory)] == [[*NAMES], ["sdpa", "online"], [*NAMES]]
     assert latency.name == "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1"
-    assert not latency.by_allocator
     assert tokens({Case(at, name): ("error", "") for at in FOUR for name in NAMES}) == []
     assert list(pictures(results([Case(vit_s(), "eager")]))) == []
 
 
 def test_a_failed_row_is_a_gap_and_a_failure() -> None:
-    """A failed row has no value, and stands among the failures with its status.
+    """A failed row is no row of the lines, and stands among the failures with its status.
 
     An implementation without a single time is in the picture; if it is the baseline there are no speed-ups.
     """
     latency = tokens(OOM)[0]
-    assert [math.isnan(value) for value in latency.lines[0].values] == [False, False, True, True]
-    assert latency.failures == (Failure("eager", "", "oom", (577, 1024)),)
+    assert [row["num_tokens"] for row in main(latency).rows if row["series"] == "eager"] == [50, 197]
+    assert failures(latency) == {("eager", "oom"): [577, 1024]}
     latency = tokens({Case(at, "sdpa"): ("unsupported", "") for at in FOUR})[0]
     assert names(latency) == ["eager", "online"]
-    assert [failure.implementation for failure in latency.failures] == ["sdpa"]
+    assert [*failures(latency)] == [("sdpa", "unsupported")]
     without_baseline = tokens({Case(at, "eager"): ("crashed", "") for at in FOUR})
-    assert [each.quantity.name for each in without_baseline] == ["latency", "memory"]
+    assert [kind(each)[0] for each in without_baseline] == ["latency", "memory"]
 
 
 def test_pairs_are_drawn_where_nothing_longer_is() -> None:
     """Two places are a picture of their own, but not beside a real series of the same setting."""
     pair = [vit_s(num_heads=number) for number in (1, 4)]
-    assert [each.axis for each in pictures(results([Case(at, "eager") for at in pair]))] == [HEADS]
+    assert [kind(each)[1] for each in pictures(results([Case(at, "eager") for at in pair]))] == ["heads"]
     grid = [vit_s(num_tokens=n, num_heads=h) for n in (197, 577) for h in (1, 3, 6)]
     beside = [*grid, *(vit_s(num_tokens=n) for n in (50, 1024))]
     drawn = pictures(results([Case(at, "eager") for at in beside]))
-    assert {each.point.num_heads for each in drawn if each.axis is TOKENS} == {6}
+    assert {"h6" in each.name.split("-") for each in drawn if kind(each)[1] == "tokens"} == {True}
 
 
 def test_two_allocators_are_drawn_together_and_each_alone() -> None:
     """Latency and speed-up have a picture with a line for each allocator too; a failure is named with its own."""
     points = [vit_s(num_tokens=n, allocator=name) for name in ("retained", "system") for n in (50, 197, 577)]
     drawn = list(pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")])))
-    together = [each for each in drawn if each.by_allocator]
-    assert [[line.label for line in each.lines] for each in together] == [
+    together = [each for each in drawn if "-allocator-" in each.name]
+    assert [sorted(names(each), key=lambda name: name.split()[1]) for each in together] == [
         ["eager, retained", "sdpa, retained", "eager, system", "sdpa, system"],
         ["sdpa, retained", "sdpa, system"],
     ]
@@ -96,9 +111,9 @@ def test_two_allocators_are_drawn_together_and_each_alone() -> None:
     points = [vit_s(num_tokens=n, allocator=name) for name in ("retained", HUGE) for n in (50, 197, 577)]
     fates: dict[Case, Fate] = {Case(at, "eager"): ("unsupported", "") for at in points if at.allocator == HUGE}
     under_huge = pictures(results([Case(at, "eager") for at in points], fates))
-    (both,) = [each for each in under_huge if each.by_allocator]
-    assert [line.label for line in both.lines] == ["eager, retained"]
-    assert [(failure.label, failure.xs) for failure in both.failures] == [("eager, retained-huge", (50, 197, 577))]
+    (both,) = [each for each in under_huge if "-allocator-" in each.name]
+    assert names(both) == ["eager, retained"]
+    assert failures(both) == {("eager, retained-huge", "unsupported"): [50, 197, 577]}
 
 
 def test_the_widest_sweep_has_a_number_of_pictures_that_one_can_look_at() -> None:
@@ -115,8 +130,6 @@ def test_keys_of_a_core_have_pictures() -> None:
         for heads in (None, 2)
     ]
     drawn = [*pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")]))]
-    assert {each.axis for each in drawn} == {KEYS}
-    assert {each.xs for each in drawn} == {(512, 1024, 2048)}
-    assert {each.quantity.name for each in drawn} >= {"latency", "speedup", "memory"}
-    assert len({each.name for each in drawn}) == len(drawn)
-    assert len(drawn) == 2 * len({each.quantity.name for each in drawn})
+    assert {main(each).x.ticks for each in drawn} == {(512, 1024, 2048)}
+    assert {kind(each) for each in drawn} >= {(name, "keys") for name in ("latency", "speedup", "memory")}
+    assert len({each.name for each in drawn}) == len(drawn) == 2 * len({*map(kind, drawn)})

@@ -1,0 +1,115 @@
+"""Pictures of one metric along one axis: a line for each implementation, and below them what has no time."""
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Any
+
+import pandas as pd
+
+from bench.analyse.axes import AXES, TOKENS, Axis, groups, moving
+from bench.analyse.rows import by, point_of
+from bench.plan.case import HUGE
+from bench.show.charts.quantity import SECOND, Quantity, along, quantities
+from bench.show.figures.marks import LABEL_GAP
+from bench.show.palette import style
+from bench.show.picture import Marks, Panel, Picture, Scale, Shape
+from bench.show.rows import UNTRIED, Row, facts, is_measured, origins, plain, process_count
+from bench.store.table import baseline_of
+from impls.catalogue import DOTTED, LONG, Style
+
+HEIGHT, ROW_HEIGHT = 3.5, 0.2
+"""In inches: the least height of lines, and that of a row of failures."""
+
+ALLOCATOR = "allocator"
+
+ALLOCATOR_DASHES = {"system": DOTTED, HUGE: LONG}
+"""The dashes of lines under another allocator than the usual one."""
+
+
+def pictures(table: pd.DataFrame) -> Iterator[Picture]:
+    """Yield every picture that the table has values for: each shows a series along its axis.
+
+    Points that differ in the allocator alone are also drawn together, a line for each.
+    """
+    rows, every = plain(table), quantities(baseline_of(table))
+    for axis in AXES:
+        for quantity in (each for each in every if axis.name in each.axis.over):
+            yield from filter(None, (picture(group, quantity, axis) for group in groups(rows, axis)))
+    for quantity in (each for each in every if each.axis.by_allocator):
+        for group in groups(rows, TOKENS, {ALLOCATOR}):
+            if len(by(group, ALLOCATOR)) > 1:
+                yield from filter(None, [picture(group, quantity, TOKENS, by_allocator=True)])
+
+
+def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, *, by_allocator: bool = False) -> Picture | None:
+    """Return the picture of a series, None if nothing of this quantity was measured."""
+    rows = [
+        {**row, "series": _series(row, by_allocator=by_allocator), **quantity.drawn(row)}
+        for row in sorted(group, key=itemgetter(axis.column))
+        if is_measured(row)
+    ]
+    point, of = point_of(group[0]), ", by allocator" if by_allocator else ""
+    names = [name for name, own in by(rows, "series").items() if any(row[quantity.column] is not None for row in own)]
+    if not names:
+        return None
+    varying = moving(axis, point) | ({ALLOCATOR} if by_allocator else set())
+    styles = {row["series"]: _style(row) for row in rows} if by_allocator else {}
+    x = along(axis, group, varying)
+    height = max(HEIGHT, LABEL_GAP * (len(names) + quantity.axis.relative + 1))
+    main = Panel(x=x, y=quantity.scale(rows), marks=quantity.along(axis.column, "series", styles), height=height,
+        rows=[row for row in rows if row["series"] in names])  # fmt: skip
+    strip = _strip([row for row in group if row["status"] != "ok"], axis, x, by_allocator=by_allocator)
+    short = f"{'-allocator' if by_allocator else ''}-{point.short_name(varying)}"
+    return Picture(
+        name=f"{quantity.name}-{axis.name}{short}",
+        heading=f"{quantity.filled(quantity.axis.title)} against {axis.name}{of}",
+        facts=facts(point, group, varying),
+        notes=[*interval(quantity, rows), *origins(group)],
+        stacks=[[main, *strip]],
+    )
+
+
+def interval(quantity: Quantity, rows: Sequence[Row], what: str = "band") -> Iterator[str]:
+    """Yield what the bands of measured rows are, and what is marked beside the lines."""
+    if quantity.axis.low:
+        percent, processes = 99 if quantity.axis.relative else 95, process_count(rows)
+        has_band = any(row[quantity.axis.low] is not None for row in rows)
+        yield f"{what}: {percent} % interval over {processes}" if has_band else f"{processes}, so no interval"
+    if any(row.get(SECOND.get(quantity.column, "")) for row in rows):
+        yield "short stroke: the peak that follows from the shapes"
+
+
+def _series(row: Row, *, by_allocator: bool) -> str:
+    return f"{row['implementation']}, {row[ALLOCATOR]}" if by_allocator else str(row["implementation"])
+
+
+def _style(row: Row) -> Style:
+    """Return the implementation's style; another allocator than the usual one has its own dash, and hollow markers."""
+    own, dash = style(row["implementation"]), ALLOCATOR_DASHES.get(row[ALLOCATOR])
+    return Style(own.colour, dash, own.marker, hollow=True) if dash else own
+
+
+def _strip(failed: Sequence[Row], axis: Axis, x: Scale, *, by_allocator: bool) -> Iterator[Panel]:
+    """Yield the panel of what has no time, if there is any: a row for each implementation and status."""
+    rows = [
+        {
+            axis.column: row[axis.column],
+            "implementation": row["implementation"],
+            "series": _series(row, by_allocator=by_allocator),
+            "row": (_series(row, by_allocator=by_allocator), row["status"]),
+            "kind": "untried" if row["status"] in UNTRIED else "failed",
+        }
+        for row in failed
+    ]
+    if not rows:
+        return
+    at = [*dict.fromkeys(row["row"] for own in by(rows, "series").values() for row in own)]
+    own: dict[str, Any] = {"y": "row", "by": "implementation"}
+    first = [next(row for row in rows if row["row"] == key) for key in at]
+    marks = [
+        Marks(shape=Shape.POINT, x=axis.column, kind="failed", marker="X", size=7.5, **own),
+        Marks(shape=Shape.POINT, x=axis.column, kind="untried", marker="o", size=5, is_hollow=True, **own),
+        Marks(shape=Shape.TEXT, rows=first, text="series", beside=True, **own),
+    ]
+    y = Scale.places("", at, [status for _, status in at])
+    yield Panel(x=x, y=y, marks=marks, height=ROW_HEIGHT * len(at), rows=rows)

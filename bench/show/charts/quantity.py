@@ -1,0 +1,176 @@
+"""Quantities: metrics that have an axis in pictures, with their marks along it, in files and on pages."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bench.analyse.axes import Axis, places
+from bench.show.figures import layout
+from bench.show.picture import Kind, Marks, Panel, Scale, Shape
+from bench.show.rows import Row
+from bench.store import units
+from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Metric, Unit, VerticalAxis
+from impls.catalogue import DASHED, Style
+
+SECOND = {"memory_bytes": "predicted_bytes"}
+"""Columns whose values are marked beside those of a metric."""
+
+POINTS = "points"
+"""The key of the panels that have a row for each point."""
+
+CROWDED = 24
+"""The most points in whose rows implementations stand below each other; in those of more they share a height."""
+
+ROW_IN, ROOM_IN, LABELLED_IN = 0.13, 0.14, 0.7
+"""In inches: the height of an implementation at a point, the room around a point, and the least height on a page, whose
+labels have lines."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A metric that has an axis in pictures, with the baseline that it may refer to."""
+
+    metric: Metric
+    axis: VerticalAxis
+    baseline: str | None
+
+    @property
+    def name(self) -> str:
+        """The first word of its pictures' file names, and the kind of its charts on pages."""
+        return self.axis.name
+
+    @property
+    def column(self) -> str:
+        """The column of its values."""
+        return self.metric.name
+
+    @property
+    def heading(self) -> str:
+        """The heading of its column in tables."""
+        return self.metric.heading.text if self.metric.heading else self.axis.title.lower()
+
+    @property
+    def place(self) -> float:
+        """The place of its column in tables; that of a metric without a column is behind all others."""
+        return self.metric.heading.place if self.metric.heading else math.inf
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share, which is drawn from 0 on."""
+        return self.metric.unit is Unit.SHARE
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The columns that are drawn: the values, the ends of their intervals, and what is marked beside them."""
+        return [name for name in (self.column, self.axis.low, self.axis.high, SECOND.get(self.column, "")) if name]
+
+    def filled(self, text: str) -> str:
+        """Return a text in which the baseline is named."""
+        return text.format(baseline=self.baseline or "the baseline")
+
+    def drawn(self, row: Row) -> dict[str, float | None]:
+        """Return the values of a row that are drawn; a logarithmic axis has no 0, and the baseline's ratios are 1."""
+        is_one = self.axis.relative and row["implementation"] == self.baseline
+        values = {name: row.get(name) for name in self.columns}
+        return {name: float(of) if of and of > 0 and not is_one else None for name, of in values.items()}
+
+    def scale(self, rows: Iterable[Mapping[str, Any]], gap: float = layout.LEAST_GAP) -> Scale:
+        """Return the axis around the values of rows; the distance of two ticks is at least `gap` of it."""
+        own = [*rows]
+        values, lows, highs = (
+            [row[name] for row in own if name and row.get(name) is not None]
+            for name in (self.column, self.axis.low, self.axis.high)
+        )
+        values += [row[name] for name in self.columns[3 if self.axis.low else 1 :] for row in own if row.get(name)]
+        title = self.filled(self.axis.label)
+        if self.is_share:
+            top = max(1.0, *values) if values else 1.0
+            ticks = layout.even(0.0, top)
+            return Scale(title=title, kind=Kind.LINEAR, ends=(0.0, top), ticks=ticks, labels=[*map(self.label, ticks)])
+        ends = layout.limits([*([1.0] if self.axis.relative else []), *values], lows, highs)
+        return Scale.log(title, ends, self._ticks(*ends, gap), self.label)
+
+    def _ticks(self, low: float, high: float, gap: float) -> list[float]:
+        if self.axis.relative:
+            return layout.ratios(low, high, gap)
+        return (layout.binary if self.metric.unit is Unit.BYTES else layout.decimal)(low, high)
+
+    def label(self, value: float) -> str:
+        """Return a value as it is written on the axis."""
+        return units.formatted(value, self.metric.unit, trim=True)
+
+    def given_scale(self) -> Scale:
+        """Return the axis of a page, which gives its ticks."""
+        kind = Kind.LINEAR if self.is_share else Kind.LOG
+        return Scale(title=self.filled(self.axis.label), kind=kind, given="values")
+
+    def along(self, x: str, by: str = "implementation", styles: Mapping[str, Style] | None = None) -> list[Marks]:
+        """Return its marks along the field `x`: the rule at 1, bands, lines, and what is marked beside them."""
+        own: dict[str, Any] = {"x": x, "by": by, "styles": styles or {}}
+        marks = [*self._at_1(along="y")]
+        if self.axis.low:
+            marks.append(Marks(shape=Shape.BAND, y=self.axis.low, y2=self.axis.high, **own))
+        marks.append(Marks(shape=Shape.LINE, y=self.column, width=1.8, size=7.5, beside=True, **own))
+        if second := SECOND.get(self.column):
+            marks.append(Marks(shape=Shape.POINT, y=second, marker="_", size=9, opacity=0.8, **own))
+        return marks
+
+    def in_rows(self, *, side_by_side: bool = True) -> list[Marks]:
+        """Return its marks in a row for each of some points: the rule at 1, intervals and points."""
+        own: dict[str, Any] = {"y": "label", "by": "implementation", "side_by_side": side_by_side}
+        marks = [*self._at_1(along="x")]
+        if self.axis.low:
+            marks.append(Marks(shape=Shape.RULE, x=self.axis.low, x2=self.axis.high, **own))
+        if second := SECOND.get(self.column):
+            marks.append(Marks(shape=Shape.POINT, x=second, marker="|", size=9, opacity=0.8, **own))
+        return [*marks, Marks(shape=Shape.POINT, x=self.column, size=6, beside=True, **own)]
+
+    def _at_1(self, along: str) -> list[Marks]:
+        place: dict[str, Any] = {along: 1.0}
+        if self.axis.relative:
+            name = self.baseline or "the baseline"
+            rows = [{"implementation": name, "words": f"{name} = 1"}]
+            named: dict[str, Any] = {"rows": rows, "by": "implementation", "text": "words", "beside": True}
+            return [Marks(shape=Shape.RULE, width=1.2, **place, **named)]
+        return [Marks(shape=Shape.RULE, rows=[{}], dash=DASHED, **place)] if self.is_share else []
+
+
+def quantities(baseline: str | None) -> list[Quantity]:
+    """Return every metric that has an axis."""
+    return [Quantity(metric, metric.axis, baseline) for metric in METRICS.values() if metric.axis]
+
+
+def quantity(column: str, baseline: str | None = None) -> Quantity:
+    """Return the quantity of a column."""
+    return next(each for each in quantities(baseline) if each.column == column)
+
+
+def along(axis: Axis, rows: Iterable[Row], varying: Collection[str]) -> Scale:
+    """Return the axis of a series with its places, in which some columns vary."""
+    at = places(rows, axis)
+    follows = "  (token length = channels)" if "token_len" in varying else ""
+    return Scale.log(f"{axis.name} {axis.symbol}{follows}", layout.padded(at[0], at[-1]), at)
+
+
+def on_page(of: Quantity, axes: Iterable[Axis], points: int, names: int) -> dict[str, Panel]:
+    """Return its panels on a page: one against each axis, by its name, and POINTS with a row for each point."""
+    panels = {
+        axis.name: Panel(
+            x=Scale(title=f"{axis.name} {axis.symbol}", given="places"),
+            y=of.given_scale(),
+            marks=of.along(axis.column),
+            height=3.5,
+        )
+        for axis in axes
+    }
+    side_by_side = points <= CROWDED
+    rows = Panel(
+        x=of.given_scale(),
+        y=Scale(title="", kind=Kind.PLACES, given="rows"),
+        marks=of.in_rows(side_by_side=side_by_side),
+        height=max(LABELLED_IN, ROOM_IN + ROW_IN * names) if side_by_side else ROW_IN + ROOM_IN,
+    )
+    return {**panels, POINTS: rows}
