@@ -1,6 +1,7 @@
 """Implementations that harm others end with what they did in their rows; the others are measured."""
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,43 +11,60 @@ from bench.plan.case import Point
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
 from bench.store.table import load
-from tests import attacks_on_others
 from tests.make.points import point
 
 pytestmark = pytest.mark.slow
 
-EFFORT = Effort(processes=1, timeout_s=60)
-LENGTH = Length(0.3, 12)
-
-SHAPE = {"batch": 2, "num_tokens": 64, "channels": 64, "num_heads": 4}
+ENDED = "error: while it was asked, processes of this run that waited ended: "
+CHANGED = "error: (while it was asked, )?changed how other processes of this run are scheduled: "
 
 
-def ends(at: Point, folder: Path, *implementations: str) -> dict[str, str]:
-    """Return the status and the detail of implementations that are measured until none is missing."""
-    with engine.Run(Sweep("attacks", (at,), implementations, effort=EFFORT), folder) as run:
-        while missing := run.missing(at):
-            run.replicate({at: missing}, LENGTH)
-    table = load(folder).fillna({"detail": ""}).set_index("implementation")
-    return {name: f"{table['status'][name]}: {table['detail'][name]}" for name in implementations}
+def ends(asked: Mapping[Point, Iterable[str]], folder: Path, length: Length) -> dict[str, str]:
+    """Return the status and the detail of implementations at the layers of points, measured until none is missing."""
+    names = tuple(dict.fromkeys(name for names in asked.values() for name in names))
+    sweep = Sweep("attacks", tuple(asked), names, effort=Effort(processes=1, timeout_s=60))
+    with engine.Run(sweep, folder) as run:
+        for at, own in asked.items():
+            while missing := [name for name in run.missing(at) if name in own]:
+                run.replicate({at: missing}, length)
+    rows = load(folder).fillna({"detail": ""}).to_dict("records")
+    return {f"{row['layer']} {row['implementation']}": f"{row['status']}: {row['detail']}" for row in rows}
 
 
-BY_SIGNALS = ("kills", "terminates_one", "kills_when_made")
-BY_LIMITS = ("limits_memory_when_made", "is_first_without_memory")
-BY_FILES = ("writes_into_files", "writes_into_memory", "puts_folders")
+@pytest.mark.usefixtures("scripted_processes")
+@pytest.mark.parametrize(
+    "attacks",
+    [
+        {"kills": ENDED, "terminates_one": ENDED, "kills_when_made": ENDED},
+        {
+            "limits_memory": f"{CHANGED}.*limits",
+            "limits_memory_when_made": CHANGED,
+            "limits_cpu_of_one": CHANGED,
+            "is_first_without_memory": CHANGED,
+        },
+    ],
+    ids=["signals", "limits"],
+)
+def test_who_harms_others_is_named_and_they_are_measured(attacks: dict[str, str], tmp_path: Path) -> None:
+    """By a signal or a limit, in a call or before: its row says what it did."""
+    expected = {"eager": "ok: ", "sdpa": "ok: ", **{f"test:{name}": end for name, end in attacks.items()}}
+    seen = ends({point(): [*expected]}, tmp_path, Length(0.05, 12))
+    assert {name: seen for name, end in expected.items() if not re.match(end, seen[f"vit {name}"])} == {}
 
 
-@pytest.mark.parametrize("names", [BY_SIGNALS, BY_LIMITS, BY_FILES], ids=["signals", "limits", "files"])
-def test_who_harms_others_is_named_and_they_are_measured(names: tuple[str, ...], tmp_path: Path) -> None:
-    """By a signal, a limit, or a file: either the others are out of reach, or its row says what it did."""
-    attacks = {f"tests.attacks_on_others:{name}": attacks_on_others.EXPECTED[name] for name in names}
-    expected = {"eager": "ok: ", "sdpa": "ok: ", **attacks}
-    seen = ends(point(**SHAPE), tmp_path, "eager", "sdpa", *attacks)
-    assert {name: end for name, end in seen.items() if not re.match(expected[name], end)} == {}
+def test_files_memory_and_comparisons_are_out_of_reach(tmp_path: Path) -> None:
+    """Who spoils what processes of a run share reaches nobody, itself neither.
 
-
-def test_a_layer_can_not_replace_the_comparison(tmp_path: Path) -> None:
-    """Where outputs are compared there is no user's code, also if kernel and layer lie in one file."""
-    at = point(**SHAPE, layer="tests.attacks_on_others:Layer")
-    seen = ends(at, tmp_path, "eager", "tests.attacks_on_others:values")
-    assert seen["eager"].startswith("ok: ")
-    assert " is off by " in seen["tests.attacks_on_others:values"]
+    Where outputs are compared there is no user's code, also if kernel and layer lie in one file.
+    """
+    shape = {"batch": 2, "num_tokens": 64, "channels": 64, "num_heads": 4}
+    module = "tests.attacks_on_others"
+    spoil = [
+        f"{module}:{name}" for name in ("writes_into_files", "writes_into_memory", "puts_folders", "empties_caches")
+    ]
+    own, values = f"{module}:Layer", f"{module}:values"
+    asked = {point(**shape): ["eager", "sdpa", *spoil], point(**shape, layer=own): ["eager", values]}
+    seen = ends(asked, tmp_path, Length(0.3, 12))
+    assert " is off by " in seen.pop(f"{own} {values}")
+    assert {name: end for name, end in seen.items() if not end.startswith("ok: ")} == {}
+    assert len(seen) == 7

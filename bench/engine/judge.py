@@ -65,7 +65,7 @@ class Reference(Struct):
     computed: Any = None
 
 
-class Judge:
+class PointJudge:
     """The judge of members at one point, in one pool.
 
     `work` is the work of a call, None while there are no expected outputs. `peak` is the factor of the peaked input.

@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple, Self
 
 from bench.engine import admission
 from bench.engine.caches import WARM, Caches
-from bench.engine.worker import Died, Server, Worker, started
+from bench.engine.worker import Died, Server, Worker, environment, started
 from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU, CUDA, KINDS
@@ -54,7 +54,7 @@ LOCK = "owner.lock"
 """The file in the folder that the owner keeps locked while it lives."""
 
 
-class Checked(NamedTuple):
+class MachineCheck(NamedTuple):
     """What a worker's torch knows of the machine, the versions of other runtimes by package, and the user's modules.
 
     Each of these, which needed names bring in, has its file and a digest of its sources.
@@ -190,7 +190,7 @@ class Pool:
         self._start([key])
         return self._fork(self._servers[key], "worker")
 
-    def check(self, points: Sequence[Point], needed: Sequence[str] = ()) -> Checked:
+    def check(self, points: Sequence[Point], needed: Sequence[str] = ()) -> MachineCheck:
         """Return the facts about the machine that a worker's torch knows, and what it imports.
 
         If a process is killed from outside meanwhile, all are started once more.
@@ -217,7 +217,7 @@ class Pool:
         obstacles: dict[str, str] = reply["obstacles"]
         if all(obstacles.get(point.device) for point in points):
             raise WrongRequest("; ".join(dict.fromkeys(obstacles.values())))
-        return Checked(reply["facts"], reply["runtimes"], reply["modules"])
+        return MachineCheck(reply["facts"], reply["runtimes"], reply["modules"])
 
     def renew(self) -> None:
         """End all processes, so that fresh ones start next; the compiler's cache stays."""
@@ -297,8 +297,9 @@ class Pool:
 
     def _started(self, allocator: str, threads: int, kind: str) -> Server:
         cache = self.caches.path(WARM)
+        variables = environment(allocator, threads, cache, self.python, self.paths, KINDS[kind])
         try:
-            return Server(started(MODULE, allocator, threads, cache, self.python, self.paths, KINDS[kind]))
+            return Server(started(MODULE, variables, self.python))
         except OSError as error:
             raise _refused(error) from None
 

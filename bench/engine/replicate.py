@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from bench.engine.caches import WARM
-from bench.engine.judge import Draws, Judge
+from bench.engine.judge import Draws, PointJudge
 from bench.engine.judged_calls import JudgedCalls
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.neighbours import CERTAIN, NEEDED, Harm, Neighbours
@@ -50,7 +50,7 @@ FEWEST = 2
 Heard = Callable[[str, str], None]
 """`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""
 
-Core = int | None
+CpuCore = int | None
 """The core of a process, None if the system chooses it."""
 
 
@@ -107,7 +107,7 @@ class Replicate:
         # the processes know the seed, and must not know what is drawn
         self._rng = random.Random(random.SystemRandom().getrandbits(64))  # noqa: S311
         self._point = members[0].case.point
-        self._cores: list[Core] = [*_cores(self._point)]
+        self._cores: list[CpuCore] = [*_cores(self._point)]
         self._draws = Draws(
             seed,
             shifts={NORMAL: 0, PEAKED: 0, AFTERWARDS: self._rng.randrange(1, SHIFTS)},
@@ -116,7 +116,7 @@ class Replicate:
         )
         if self._cores and any(_keeps_core(member.implementation) for member in members):
             self._cores = [self._draws.core]
-        self._judges: dict[tuple[Pool, Point], Judge] = {}
+        self._judges: dict[tuple[Pool, Point], PointJudge] = {}
         self._neighbours = Neighbours(self._processes)
 
     def measure(self, timeout_s: float, *, together: bool = False) -> None:
@@ -148,7 +148,7 @@ class Replicate:
         if not self._point.kind.is_forked_warm:
             self._start_all()  # they arrive while judges compute what is expected
         for at, members in judged.items():
-            self._judges[at] = Judge(members, self._draws, self._timeout_s, partial(self._heard, ""))
+            self._judges[at] = PointJudge(members, self._draws, self._timeout_s, partial(self._heard, ""))
             self._judges[at].begin()
         for member in self._members:
             if member.worker is not None and member.is_ok:
@@ -164,7 +164,7 @@ class Replicate:
         self._take_rounds(active)
         self._finish_all([member for member in active if member.is_ok])
 
-    def _judge(self, member: Member) -> Judge:
+    def _judge(self, member: Member) -> PointJudge:
         return self._judges[member.judged_by]
 
     def _start_all(self) -> None:
@@ -186,8 +186,8 @@ class Replicate:
         waiting = self._rng.sample(self._members, len(self._members))
         if not self._point.kind.is_in_host_memory or any(member.thorough for member in self._members):
             waiting.sort(key=lambda member: member not in self._baselines)
-        idle: list[Core] = [*self._cores] or [None]
-        busy: dict[Worker, tuple[Member, Core]] = {}
+        idle: list[CpuCore] = [*self._cores] or [None]
+        busy: dict[Worker, tuple[Member, CpuCore]] = {}
         # a GPU's free memory is known after the first preparation
         memory = Memory(facts.available_bytes() if self._point.kind.is_in_host_memory else 0)
         while waiting or busy:
@@ -230,7 +230,7 @@ class Replicate:
             memory.crowded += busy
             member.close()
 
-    def _preparing(self, member: Member, core: Core) -> Worker:
+    def _preparing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request to prepare it on a core; raises Died."""
         if member.worker is None:
             member.start(self._number)
@@ -436,8 +436,8 @@ class Replicate:
         """End the rounds of members, one on each core of a CPU: check all of their work."""
         waiting = [*members]
         is_alone = not self._cores or self._is_apart
-        idle: list[Core] = [self._draws.core] if is_alone else [*self._cores]
-        busy: dict[Worker, tuple[Member, Core]] = {}
+        idle: list[CpuCore] = [self._draws.core] if is_alone else [*self._cores]
+        busy: dict[Worker, tuple[Member, CpuCore]] = {}
         while waiting or busy:
             if waiting and idle:
                 member = waiting.pop()
@@ -458,7 +458,7 @@ class Replicate:
                 with self._ending(member):
                     self._judge(member).check_rate(member, member.latency_s, partial(self._time_again, member))
 
-    def _finishing(self, member: Member, core: Core) -> Worker:
+    def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
@@ -478,7 +478,7 @@ class Replicate:
             self._judge(member).compare(member, AFTERWARDS)
         member.take(reply)
 
-    def _first_done(self, busy: dict[Worker, tuple[Member, Core]]) -> tuple[Member, Core]:
+    def _first_done(self, busy: dict[Worker, tuple[Member, CpuCore]]) -> tuple[Member, CpuCore]:
         """Wait for the first of the members that work, and remove it; return it with its core."""
         return busy.pop(first_done({worker: member.heard for worker, (member, _) in busy.items()}, self._timeout_s))
 

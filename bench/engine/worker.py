@@ -453,24 +453,17 @@ class Server(Worker):
 
 
 def started(
-    module: str,
-    allocator: str,
-    threads: int,
-    cache: Path,
-    python: str | None = None,
-    paths: Sequence[str] = (),
-    kind: Kind = CPU,
+    module: str, variables: Mapping[str, str], python: str | None = None
 ) -> Callable[[socket.socket, IO[bytes]], Process]:
-    """Return a function that starts a module of this suite as a process that uses a kind of device.
+    """Return a function that starts a module of this suite as a process with these environment variables.
 
-    `python` is the interpreter of another environment with its own packages; None means this one. It searches `paths`
-    first.
-    The function raises OSError if the interpreter can't be started.
+    `python` is the interpreter of another environment with its own packages; None means this one. The function raises
+    OSError if it can't be started.
     """
 
     def start(pipe: socket.socket, log: IO[bytes]) -> Process:
         command = [python or sys.executable, "-P", BOOTSTRAP, module, str(pipe.fileno())]
-        return launch(command, log, environment(allocator, threads, cache, python, paths, kind), [pipe.fileno()])
+        return launch(command, log, variables, [pipe.fileno()])
 
     return start
 
@@ -483,7 +476,10 @@ def environment(
     paths: Sequence[str] = (),
     kind: Kind = CPU,
 ) -> dict[str, str]:
-    """Return the environment variables of a worker; the user's own allocator settings are removed."""
+    """Return the environment variables of a process that uses a kind of device, in another environment by its `python`.
+
+    It searches `paths` first. The user's own allocator settings are removed.
+    """
     ours = {name for variables in ALLOCATOR_VARIABLES.values() for name in variables}
     inherited = {name: value for name, value in os.environ.items() if name not in ours and name[:7] != "MALLOC_"}
     settings = ALLOCATOR_VARIABLES[allocator]

@@ -1,11 +1,11 @@
 """The best rates that this machine's devices have shown, and the rule that a rate above them was not worked for.
 
 A run measures the rates of its device by matrix products and a copy, and keeps them in memory, because anybody may
-write into a file. An implementation may reach MARGIN times that: a layer's own shapes may be a little better. If it
+write into a file. An implementation may reach POSSIBLE times that: a layer's own shapes may be a little better. If it
 seems to reach more, it is timed again in turns with the products, so that what slows one slows both, and the fastest of
 each counts. What the products reach now may raise the best. Then the implementation's new time decides:
 
-- up to MARGIN times the best: it is possible, and the best was out of date.
+- up to POSSIBLE times the best: it is possible, and the best was out of date.
 - above BEYOND times the best: it is impossible on any machine. The shortest product takes less than a millisecond and
   fits between two interruptions, so that a load slows the fastest of them far less than BEYOND times.
 - between: it is impossible if the machine was quiet meanwhile. If it was not, the case keeps its time and its row says
@@ -32,7 +32,7 @@ PROBE = ("products_per_s", "copies_per_s")
 no case."""
 
 
-MARGIN, BEYOND = 1.25, 10.0
+POSSIBLE, BEYOND = 1.25, 10.0
 
 BUSY_SHARE, SLOWED = 0.25, 0.8
 
@@ -86,7 +86,7 @@ def counted(point: Point, work: Work) -> Work:
 
 def is_possible(work: Work, call_s: float, best: Roof) -> bool:
     """Return whether a call may take as short as this on a device with these rates."""
-    return best.least_s(work) <= MARGIN * call_s
+    return best.least_s(work) <= POSSIBLE * call_s
 
 
 def judge(work: Work, again_s: float, stored: Roof, now: Roof, others: float) -> Judgement:

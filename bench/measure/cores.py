@@ -17,10 +17,8 @@ from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hidden, hide
 from impls.contract import Attend, attribute, repeated, takes_core, with_attend
 from impls.modules.wrapper import inner_of
+from impls.sameness import are_same
 from impls.sdpa_calls import CORE_DIMENSIONS, mask_cast
-
-SAME = 1e-3
-"""The largest deviation of a core that is the plain formula, relative to the largest value, in float32."""
 
 
 def at_random_rows(number: int) -> Attend:
@@ -137,7 +135,7 @@ def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
         heads = q.shape[:2], k.shape[:2], v.shape[:2]
         is_usual = not others and not options and q.dim() == CORE_DIMENSIONS and (enable_gqa or len({*heads}) == 1)
         expected = eager.attend(q, k, v, scale, mask=mask, **asked) if is_usual else None
-        seen.append(expected is not None and bool((o - expected).abs().max() <= SAME * expected.abs().max()))
+        seen.append(expected is not None and are_same(o, expected))
         return o
 
     try:

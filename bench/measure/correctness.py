@@ -13,6 +13,7 @@ from bench.measure import reference
 from bench.measure.place import OF_HEADS, place
 from bench.measure.reference import EQUAL_WEIGHTS, Check, Computed, Target, targets_of_calls
 from bench.measure.workload import TRAINED, Workload
+from bench.plan.errors import NOT_FINITE
 from bench.sampling.inputs import TIMED, Part
 
 
@@ -131,7 +132,7 @@ def _compared(
 
 
 def _not_finite(check: Check, name: str) -> CheckResult:
-    return CheckResult(math.inf, check.expected[0].targets[0].tolerance, f"output is not finite ({name})")
+    return CheckResult(math.inf, check.expected[0].targets[0].tolerance, f"output {NOT_FINITE} ({name})")
 
 
 def _compare(form: Form, name: str, result: Tensor, target: Target, items: Sequence[int]) -> CheckResult:
@@ -139,7 +140,7 @@ def _compare(form: Form, name: str, result: Tensor, target: Target, items: Seque
     way = reference.way_to_equal_weights(result, target)
     reason = ""
     if target.tensor.isinf().any() or target.tensor.isnan().all():
-        error, reason = math.inf, f"{name} can't be judged: what is expected is not finite"
+        error, reason = math.inf, f"{name} can't be judged: what is expected {NOT_FINITE}"
     elif not error <= target.tolerance:
         is_wrong = ~(reference.difference(result, target.tensor).abs() <= target.tolerance * target.scale)
         where = place(is_wrong, items, OF_HEADS if form.is_core else ()) if items else ""

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 from bench.measure import user_code
 from bench.measure.place import place
 from bench.measure.workload import Tensors, Workload
+from bench.plan.errors import NOT_FINITE
 from impls.contract import Unsupported
 from impls.modules.switches import OF_TORCH
 
@@ -45,7 +46,7 @@ def check(
         cause = cause_of(layer, xs, tensor) if number == 0 else "the output is finite"
         dtype = str(xs[0].dtype).removeprefix("torch.")
         raise Unsupported(
-            f"the layer's own {name} is not finite: {counted(tensor)}{of}{', at ' * bool(where)}{where} "
+            f"the layer's own {name} {NOT_FINITE}: {counted(tensor)}{of}{', at ' * bool(where)}{where} "
             f"({words}, {dtype}); {cause}"
         )
 

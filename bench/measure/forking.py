@@ -110,6 +110,11 @@ Serve = Callable[[dict[str, Any], Channel], dict[str, Any]]
 """A function that serves a request and returns the content of the reply."""
 
 
+def methods(role: object) -> dict[str, Serve]:
+    """Return the public methods of a role; each serves the requests of its name."""
+    return {name: getattr(role, name) for name in vars(type(role)) if not name.startswith("_")}
+
+
 def serve(requests_served: dict[str, Serve], channel: Channel) -> None:
     """Serve requests by their name until the parent closes the pipe; `start` gets an empty reply at once."""
     for request in channel.requests():
@@ -130,7 +135,7 @@ Role = Callable[[Channel], None]
 """The work of a forked process: it serves requests until the parent closes the pipe."""
 
 
-class Server:
+class ForkServer:
     """Serves `start`, `warm`, `fork` and `reap`; `roles` are the kinds of processes that it forks.
 
     `warm` gets the request of this name once, before the first fork of a role. The role SERVER is another server, which
@@ -185,7 +190,7 @@ class Server:
             os.dup2(log, 2)
             os.close(log)
             if role == SERVER:
-                Server(self._roles, self._warm, pipe).serve()
+                ForkServer(self._roles, self._warm, pipe).serve()
             else:
                 self._roles[role](Channel(pipe))
         except SystemExit as end:

@@ -14,11 +14,8 @@ from bench.measure import failure, finite, in_place, user_code
 from bench.measure.workload import Tensors, Workload
 from bench.sampling.inputs import NORMAL
 from impls.contract import Unsupported
-from impls.modules.wrapper import are_near, copied
-
-SAME = 1e-4
-"""The largest deviation between two outputs that are the same, relative to the largest value. They are computed in
-float32, and another number of items is rounded in another order."""
+from impls.modules.wrapper import copied
+from impls.sameness import are_same
 
 OTHER = -2.0
 """What another item is multiplied by, so that sums over both items have another sign than those over the first one."""
@@ -111,4 +108,4 @@ def _random_state() -> tuple[Any, ...]:
 def _are_same(one: Tensor | Exception, other: Tensor | Exception) -> bool:
     if isinstance(one, Exception) or isinstance(other, Exception):
         return type(one) is type(other)
-    return are_near(one, other, SAME)
+    return are_same(one, other)

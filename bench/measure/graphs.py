@@ -12,7 +12,7 @@ from impls.contract import Unsupported
 WARM_CALLS = 3
 """The calls on the stream of the capture before it, as torch's documentation asks for."""
 
-WHOLE = ("inference", "train")
+REPLAYED = ("inference", "train")
 """The modes whose call is all that happens, so that it can be captured."""
 
 
@@ -49,9 +49,10 @@ class Graph:
     """
 
     def __init__(self, subject: Subject, workload: Workload, inputs: Inputs) -> None:
-        if (mode := workload.point.mode) not in WHOLE:
+        if (mode := workload.point.mode) not in REPLAYED:
             raise Unsupported(
-                f"timing graph needs mode {' or '.join(WHOLE)}, got {mode}: a replay leaves nothing for a backward pass"
+                f"timing graph needs mode {' or '.join(REPLAYED)}, got {mode}: "
+                "a replay leaves nothing for a backward pass"
             )
         self._static = _Static(inputs)
         call = step(subject, workload, self._static)

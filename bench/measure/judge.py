@@ -20,7 +20,7 @@ from bench.machine import facts
 from bench.measure import correctness, failure, outputs, workload
 from bench.measure.correctness import CheckResult, Form
 from bench.measure.failure import Outcome
-from bench.measure.forking import Channel, serve
+from bench.measure.forking import Channel, methods, serve
 from bench.measure.reference import Check, Computed, Expected, Target, largest_of
 from bench.measure.rounding import MOST_TOLERANCE
 from bench.measure.speed import DeviceRates, SpeedProbe
@@ -194,5 +194,4 @@ def _measuring(core: int | None) -> Iterator[None]:
 
 def work(channel: Channel) -> None:
     """Serve the requests of a judge until the parent closes the pipe."""
-    judge = Judge()
-    serve({name: getattr(judge, name) for name in vars(Judge) if not name.startswith("_")}, channel)
+    serve(methods(Judge()), channel)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from bench.measure import function, user_code, workload
+from bench.measure import user_code, workload
 from bench.measure.forking import Channel
 from bench.plan.case import Point
 from bench.plan.device import CPU
@@ -21,6 +21,7 @@ from impls.catalogue import parse
 from impls.graph.cores import numbers_of_heads
 from impls.lookup import check
 from impls.modules.wrapper import copied
+from impls.sameness import SAME
 
 OUTPUT = ".output"
 """The ending of the file with the output that belongs to saved weights."""
@@ -71,9 +72,9 @@ def matched(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     with path.open("rb") as file:
         for number, sources in enumerate(request["ways"]):
             channel.announce("weights")
-            error = _error(work, workload.Given(file.fileno(), sources), expected)
+            error = _error(work, workload.GivenWeights(file.fileno(), sources), expected)
             best = min(best, error)
-            if error <= function.SAME:
+            if error <= SAME:
                 return {"number": number, "error": error, "tried": number + 1}
     return {"number": None, "error": best if math.isfinite(best) else None, "tried": len(request["ways"])}
 
@@ -86,7 +87,7 @@ def _on_cpu(request: Mapping[str, Any], channel: Channel) -> workload.Workload:
     return workload.make(point)
 
 
-def _error(work: workload.Workload, given: workload.Given, expected: torch.Tensor) -> float:
+def _error(work: workload.Workload, given: workload.GivenWeights, expected: torch.Tensor) -> float:
     """Return how far a layer with these weights is off, relative to the largest value; infinity for another shape."""
     layer = copied(work.layer)
     values = workload.load(layer, given)["values"]

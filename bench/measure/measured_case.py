@@ -71,7 +71,7 @@ class CaseRequest:
     core: int | None
     files: Mapping[str, int]
     cache: str
-    given: workload.Given | None = None
+    given: workload.GivenWeights | None = None
 
 
 class MeasuredCase:

@@ -88,7 +88,7 @@ class ProcessState:
     """The state of the process when this object was made, or some parts of it."""
 
     def __init__(self, parts: Parts | None = None) -> None:
-        self._parts = PARTS if parts is None else parts
+        self._parts = STATE_PARTS if parts is None else parts
         self._before = [read() for _, read in self._parts]
 
     def changes(self, free: tuple[bytes, ...] = OF_LIBRARIES) -> str:
@@ -233,7 +233,7 @@ HOOKS: Parts = (
 )
 """What is compared after each timing too, before anything touches a result: it may do work that was put off."""
 
-PARTS: Parts = (
+STATE_PARTS: Parts = (
     ("", _settings),
     *HOOKS,
     ("", lambda: _functions(FUNCTIONS)),

@@ -24,9 +24,9 @@ from bench.measure.cores import at_random_rows, in_blocks, largest_logit
 from bench.measure.devices import device
 from bench.measure.outputs import gradients
 from bench.measure.rounding import (
+    EAGER_ERRORS,
     EXPLAINED,
     LOGIT,
-    MARGIN,
     MOST_TOLERANCE,
     least_tolerances,
     random_rounding,
@@ -35,6 +35,7 @@ from bench.measure.rounding import (
 )
 from bench.measure.workload import Tensors, Workload, cast_to
 from bench.plan.device import CPU
+from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import scores
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, TIMED, InputValues
 from impls.catalogue import shapes_itself
@@ -183,7 +184,7 @@ def _known(call: Call, items: Sequence[int], name: str, by_item: int) -> Known:
     floors = [*islice(least_tolerances(workload, own, is_peaked=name == PEAKED), len(exact))]
     if own == dtype:  # then what rounding does is not seen by comparing the two
         errors = _errors(_exact(call, dtype, random_rounding(dtype)), exact, scales)
-        floors = [MARGIN * each for each in floors]
+        floors = [EAGER_ERRORS * each for each in floors]
     known = Known(exact, dtype, scales, errors, floors, remark)
     if own == dtype or (name == PEAKED and _is_half(workload)):
         return known
@@ -216,7 +217,7 @@ def _not_finite(call: Call, exact: Tensors, plain: Tensors) -> str:
     if name == call.workload.names[0]:
         _, layer, xs, _ = _cast(call, torch.float64)
         cause = f"; {finite.cause_of(layer, xs, tensor)}"
-    return f"in float64 its own {name} is not finite: {finite.counted(tensor)}{cause}"
+    return f"in float64 its own {name} {NOT_FINITE}: {finite.counted(tensor)}{cause}"
 
 
 def _errors(plain: Tensors, exact: Tensors, scales: Sequence[float]) -> list[float]:
@@ -230,12 +231,12 @@ def _disagreement(call: Call, known: Known) -> str:
     Raises `impls.Unsupported` with that if nothing can be judged by it.
     """
     own, names = call.workload.values.dtype, call.workload.names
-    usual = (min(MARGIN * floor, MOST_TOLERANCE[own] / 2) for floor in known.floors)
+    usual = (min(EAGER_ERRORS * floor, MOST_TOLERANCE[own] / 2) for floor in known.floors)
     if all(error <= each for error, each in zip(known.errors, usual, strict=True)):
         return ""
     rounded = _errors(_exact(call, known.dtype, rounding_to(own, known.dtype)), known.exact, known.scales)
     ratios = [
-        error / max(floor / MARGIN, of_rounding)
+        error / max(floor / EAGER_ERRORS, of_rounding)
         for error, floor, of_rounding in zip(known.errors, known.floors, rounded, strict=True)
     ]
     worst = max(range(len(ratios)), key=ratios.__getitem__)
@@ -276,7 +277,7 @@ def targets_of_calls(check: Check, computed: Sequence[Computed], dtype: torch.dt
     """Return what is expected of timed calls, with the scales of a check and a little more than its tolerances."""
     most, targets = MOST_TOLERANCE[dtype], check.expected[-1].targets
     return tuple(
-        Target(tensor, target.scale, min(most, target.tolerance + target.tolerance / MARGIN), equal)
+        Target(tensor, target.scale, min(most, target.tolerance + target.tolerance / EAGER_ERRORS), equal)
         for (tensor, equal), target in zip(computed, targets, strict=False)
     )
 

@@ -15,14 +15,15 @@ from bench.measure import failure, function, memory, outputs, process_state, ref
 from bench.measure.correctness import Form
 from bench.measure.devices import device
 from bench.measure.failure import Outcome
-from bench.measure.forking import Channel, serve
+from bench.measure.forking import Channel, methods, serve
 from bench.measure.judge import all_cores
 from bench.measure.reference import Check, Computed, Target
 from bench.plan.case import Point
+from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import is_own
 from bench.sampling.inputs import PEAKED, InputValues, Part, TimedCall
 
-UNPEAKED = "the layer's own output of larger inputs is not finite, so the peaked input is no larger than a normal one"
+UNPEAKED = f"the layer's own output of larger inputs {NOT_FINITE}, so the peaked input is no larger than a normal one"
 
 
 class References:
@@ -163,5 +164,4 @@ def obstacle(point: Point) -> str:
 
 def work(channel: Channel) -> None:
     """Serve the requests for what is expected until the parent closes the pipe."""
-    references = References()
-    serve({"expect": references.expect, "expect_timed": references.expect_timed}, channel)
+    serve(methods(References()), channel)

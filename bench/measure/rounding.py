@@ -16,7 +16,7 @@ from impls.contract import Unsupported
 LOGIT = 120.0
 """The largest logit of a peaked input that is aimed at."""
 
-MARGIN = 8.0
+EAGER_ERRORS = 8.0
 """The tolerance in units of plain eager's error in the same dtype: implementations sum in another order.
 Flash attention's backward, which computes the weights again, was seen at 4.4 times."""
 
@@ -49,7 +49,7 @@ def tolerance(dtype: torch.dtype, most: float, floor: float, error: float) -> fl
             f"outputs can't be judged: the layer itself, in {str(dtype).removeprefix('torch.')}, is off by {error:.0%} "
             f"of the largest value by its own rounding, and no tolerance is above {most:.0%}"
         )
-    return min(most, max(floor, MARGIN * error))
+    return min(most, max(floor, EAGER_ERRORS * error))
 
 
 def least_tolerances(workload: Workload, dtype: torch.dtype, *, is_peaked: bool) -> Iterator[float]:

@@ -1,6 +1,6 @@
 """The server of one replicate: it imports torch and the compiler once, and forks the processes that measure.
 
-`Worker` is what such a process does for one case, request by request.
+`CaseWork` is what such a process does for one case, request by request.
 """
 
 import contextlib
@@ -32,9 +32,9 @@ from bench.measure import (
     workload,
 )
 from bench.measure.devices import device
-from bench.measure.forking import Channel, Server, serve
+from bench.measure.forking import Channel, ForkServer, serve
 from bench.measure.measured_case import CaseRequest, MeasuredCase
-from bench.measure.workload import Given
+from bench.measure.workload import GivenWeights
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU
 from bench.plan.names import is_own
@@ -87,7 +87,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
             yield str(error)
 
 
-class Worker:
+class CaseWork:
     """Serves `check` and `memory`; for a case `arrive`, `prepare` and steps: `begin`, `sample` and `keep`, `finish`."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Worker:
         values = request["case"]
         inputs = {name: InputValues(*each) for name, each in values["inputs"].items()}
         files = dict(zip(request["files"], request["descriptors"], strict=False))
-        given = Given(files[GIVEN], values["given"]) if GIVEN in files else None
+        given = GivenWeights(files[GIVEN], values["given"]) if GIVEN in files else None
         own = {"point": Point(**values["point"]), "files": files, "inputs": inputs, "given": given}
         self._case = MeasuredCase(CaseRequest(**{**values, **own}), channel)
         with self._caught() as case:
@@ -191,7 +191,7 @@ def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], chann
 
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
-    worker = Worker()
+    worker = CaseWork()
     requests = {"check": worker.check, "memory": worker.memory, "arrive": worker.arrive, "prepare": worker.prepare}
     steps = dict.fromkeys(("begin", "sample", "keep", "finish"), worker.step)
     looks = {"look": look.look, "shape": look.shape, "describe": matching.described}
@@ -201,7 +201,7 @@ def work(channel: Channel) -> None:
 
 def main() -> None:
     """Serve until the parent closes the pipe."""
-    Server({"worker": work, "reference": references.work, "judge": judge.work}, warm).serve()
+    ForkServer({"worker": work, "reference": references.work, "judge": judge.work}, warm).serve()
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ Parts = Sequence[tuple[int, int, int, int]]
 """Rows of a weight that was given: its first row and the end, the number of the own weight, and the first row there."""
 
 
-class Given(NamedTuple):
+class GivenWeights(NamedTuple):
     """Weights and values that another process has saved in a file with this descriptor.
 
     `sources` has the rows there that own weights are made of.
@@ -378,7 +378,7 @@ def set_up(point: Point) -> None:
     device(point.device).choose()
 
 
-def make(point: Point, seed: int = SEED, given: Given | None = None) -> Workload:
+def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> Workload:
     """Return the workload of a point; its values depend only on the seed and the shape, or are those that are given.
 
     Raises `impls.Unresolved` if a user's own layer can't be imported or breaks the contract, `impls.Unsupported` if it
@@ -457,7 +457,7 @@ def saved(work: Workload) -> memoryview:
     return content.getbuffer()
 
 
-def load(layer: nn.Module, given: Given) -> dict[str, Any]:
+def load(layer: nn.Module, given: GivenWeights) -> dict[str, Any]:
     """Give a layer the weights in a file, its initial ones where that has none; return the file's content."""
     with mmap.mmap(given.descriptor, 0, access=mmap.ACCESS_READ) as content:  # a position is shared with others
         saved: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
@@ -475,7 +475,7 @@ def _rows(weight: Tensor) -> Tensor:
     return squeezed if squeezed.dim() else squeezed.reshape(1)
 
 
-def _of_given(layer: nn.Module, given: Given, saved: Mapping[str, Any]) -> Sequence[tuple[Sequence[int], Parts]]:
+def _of_given(layer: nn.Module, given: GivenWeights, saved: Mapping[str, Any]) -> Sequence[tuple[Sequence[int], Parts]]:
     """Return the shape of each weight that was given, and where its rows are in those of the layer."""
     parts: dict[str, list[tuple[int, int, int, int]]] = {name: [] for name in saved["parameters"]}
     for place, (name, _) in enumerate(layer.named_parameters()):

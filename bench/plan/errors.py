@@ -8,7 +8,10 @@ from typing import Any
 
 from bench.plan.removed import gone
 
-NEAR = 0.5
+NOT_FINITE = "is not finite"
+"""What a reason says of a layer's numbers if any is NaN or infinite: nothing is measured, and an answer quotes it."""
+
+ALIKE = 0.5
 """The least similarity, from 0 to 1, at which a name is suggested for another: `fp32` and `float32` have 0.55."""
 
 NUMBERS = re.compile(r"[0-9]+")
@@ -80,7 +83,7 @@ def nearest(name: object, expected: Iterable[str]) -> str:
     numbers = {*NUMBERS.findall(word)}
     expected = [each for each in expected if not numbers or numbers & {*NUMBERS.findall(each)}]
     longer = [each for each in expected if len(word) >= PART and word in each]
-    matches = difflib.get_close_matches(word, longer or expected, n=1, cutoff=0.0 if longer else NEAR)
+    matches = difflib.get_close_matches(word, longer or expected, n=1, cutoff=0.0 if longer else ALIKE)
     return matches[0] if matches else ""
 
 

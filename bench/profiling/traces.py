@@ -15,7 +15,7 @@ from bench.analyse.standing import by_rank
 from bench.engine.caches import WARM
 from bench.engine.pool import Scratch
 from bench.engine.replicate import now
-from bench.engine.worker import Died, Worker, started
+from bench.engine.worker import Died, Worker, environment, started
 from bench.machine import facts
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, refusing, unknown
@@ -83,7 +83,8 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     }
     try:
         at = case.point
-        with Worker(started(MODULE, at.allocator, at.threads, scratch / WARM, kind=at.kind)) as worker:
+        variables = environment(at.allocator, at.threads, scratch / WARM, kind=at.kind)
+        with Worker(started(MODULE, variables)) as worker:
             worker.ready()
             return worker.ask(request, CASE_S)
     except Died as death:

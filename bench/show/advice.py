@@ -31,7 +31,7 @@ UNFUSED = "unfused"
 STATUS_OF_SAME = "same"
 """The status of a setting that runs what the model runs anyway, and so is not measured."""
 
-FAR = 10.0
+VAGUE = 10.0
 """The ratio of an interval's ends from which on it says nothing."""
 
 NOT_KNOWN = "not known yet"
@@ -243,7 +243,7 @@ def _why_unfused(core: Mapping[str, Any]) -> str:
 
 def _says_something(of: Interval) -> bool:
     """Return whether an interval of a ratio has ends near enough to say something; a value alone says what it is."""
-    return of.value == of.value and not (of.is_known and not 0 < of.high < FAR * of.low)
+    return of.value == of.value and not (of.is_known and not 0 < of.high < VAGUE * of.low)
 
 
 def gain(of: Interval) -> str:
@@ -257,7 +257,7 @@ def recommendation(advice: Advice) -> str:
     """Return what to use, or that nothing is shown to be faster."""
     best, graph = advice.named(advice.recommendation), advice.named(GRAPH)
     if best is not None:
-        most = f"; no setting is more than {more(best.slowdown_high)} faster" if 1 < best.slowdown_high < FAR else ""
+        most = f"; no setting is more than {more(best.slowdown_high)} faster" if 1 < best.slowdown_high < VAGUE else ""
         return f"use {best.name}: {gain(best.speedup)} as fast as the model as it is{most}{_how(advice, best)}"
     if not any(each.status == "ok" and each.name != GRAPH for each in advice.alternatives):
         return "keep the model as it is: none of the settings can be made in it"
@@ -293,7 +293,7 @@ def _most(advice: Advice) -> str:
     """Return how much faster another setting may be: by its bound, and by the share if it changes attention alone."""
     high = advice.as_is.get("slowdown_high")
     measured = float(high or 1)
-    if units.is_missing(high) or not measured < FAR:
+    if units.is_missing(high) or not measured < VAGUE:
         return f"how much faster one may be is {NOT_KNOWN}; a longer --within tells"
     are_compiled = any(each.name.startswith(COMPILED) for each in advice.alternatives)
     limit = advice.bound.high

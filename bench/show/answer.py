@@ -22,6 +22,7 @@ from bench.analyse.standing import (
 )
 from bench.plan.case import Point
 from bench.plan.device import GRAPH, HOST, QUESTIONS
+from bench.plan.errors import NOT_FINITE
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
 from bench.show import blocks
@@ -49,9 +50,6 @@ OF_FEW_PROCESSES = {
     ),
 }
 """What so few processes tell, if all that are named were measured in so many, and if some were."""
-
-NOT_FINITE = "is not finite"
-"""What a reason says of a layer's own output, or a gradient, with NaN or infinity."""
 
 OF_RATIOS = "All that is said of ratios is of 99 %"
 """The probability with which bounds and intervals of ratios hold."""

@@ -21,6 +21,7 @@ from impls.graph.memory import Memory
 from impls.graph.scores import ADD, Term
 from impls.graph.tracing import dtype, is_tensor, name, shape
 from impls.modules.masks import LOWEST
+from impls.sameness import SAME_SCORES
 
 SDPA, FLEX = "scaled_dot_product_attention", "flex_attention"
 
@@ -33,9 +34,6 @@ PLACES = ("query", "key", "value", "score_mod", "block_mask", "scale", "options"
 
 TRIED = (0.0, 1.0, -3.0)
 """The scores that tell a factor and a mask from other programs."""
-
-NEAR = 1e-5
-"""What rounding may change a score by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +195,8 @@ def _factor(scores: Sequence[Tensor]) -> tuple[float, bool]:
     if not bool(shown.any()):
         raise Odd("flex_attention: a program that hides all keys")
     factor = (one - zero)[shown]
-    is_line = torch.allclose((other - zero)[shown], TRIED[-1] * factor, rtol=NEAR, atol=NEAR)
-    if not is_line or not torch.allclose(factor, factor[:1], rtol=NEAR, atol=NEAR):
+    is_line = torch.allclose((other - zero)[shown], TRIED[-1] * factor, rtol=SAME_SCORES, atol=SAME_SCORES)
+    if not is_line or not torch.allclose(factor, factor[:1], rtol=SAME_SCORES, atol=SAME_SCORES):
         raise Odd("flex_attention: a program that does more to scores than a factor and a mask")
     if not bool((one[~shown] <= LOWEST).all()):
         raise Odd("flex_attention: a program that hides keys by their scores")

@@ -15,13 +15,13 @@ from impls.graph.tracing import is_tensor, name, reached, shape, where
 REPEATS = VIEWS | COPIES | {"repeat", "repeat_interleave"}
 """Operators that return the numbers of a tensor, some maybe several times."""
 
-NEAR = 60
+REACHED_NODES = 60
 """The nodes after an operator among which a softmax is looked for."""
 
 
 def is_learned(node: Node) -> bool:
     """Return whether a node is computed from a parameter with a gradient by few operators."""
-    every = (held(each) for each in reached([node], _inputs, NEAR) if each.op == "get_attr")
+    every = (held(each) for each in reached([node], _inputs, REACHED_NODES) if each.op == "get_attr")
     return any(isinstance(each, nn.Parameter) and each.requires_grad for each in every)
 
 
@@ -47,7 +47,7 @@ def next_softmaxes(node: Node) -> list[Node]:
         is_end = name(each) in SOFTMAX or (each is not node and product(each) is not None)
         return [] if is_end else [*each.users]
 
-    return [each for each in reached([node], after, NEAR) if name(each) in SOFTMAX]
+    return [each for each in reached([node], after, REACHED_NODES) if name(each) in SOFTMAX]
 
 
 def what_it_is_over(softmax: Node) -> str:
@@ -87,7 +87,7 @@ def _behind(node: Node) -> list[Node]:
         is_end = each is not node and (_is_layer(each) or product(each) is not None)
         return [] if is_end else each.all_input_nodes
 
-    return [each for each in reached([node], before, NEAR)[1:] if is_tensor(each)]
+    return [each for each in reached([node], before, REACHED_NODES)[1:] if is_tensor(each)]
 
 
 def _is_layer(node: Node) -> bool:

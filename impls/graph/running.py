@@ -13,6 +13,7 @@ from impls.contract import Attend, Implementation, Unsupported, declared_options
 from impls.graph.rewriting import rewritten
 from impls.graph.tracing import Traced, fill, forked, name, traced, where, without_traces
 from impls.modules.wrapper import first_tensor
+from impls.sameness import SAME_OPERATORS_EPS, are_same
 
 TRIALS = 2
 """The inputs of other values with which a graph is compared with its module."""
@@ -28,9 +29,6 @@ DECIDES = "the module decides by the values of its inputs"
 
 DECIDED = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 """The tags of operators that read a number of a tensor, or whose shape follows from numbers."""
-
-NEAR = 16
-"""A graph is off from its module by so many epsilons of the largest value at most: both call the same operators."""
 
 SPREAD = 2.5
 """The standard deviation of other values."""
@@ -249,11 +247,7 @@ def other_values(x: Tensor, seed: int) -> Tensor:
 
 
 def _is_same(y: Tensor, other: Tensor) -> bool:
-    if y.shape != other.shape or y.dtype != other.dtype:
-        return False
-    largest = float(y.nan_to_num(0.0, 0.0, 0.0).abs().max()) if y.numel() else 0.0
-    near = NEAR * torch.finfo(y.dtype).eps * largest if y.is_floating_point() else 0.0
-    return torch.allclose(y, other, rtol=0.0, atol=near, equal_nan=True)
+    return are_same(other, y, SAME_OPERATORS_EPS * torch.finfo(y.dtype).eps if y.is_floating_point() else 0.0)
 
 
 def _difference(graph: Traced, inner: nn.Module, xs: Xs) -> str:

@@ -14,13 +14,11 @@ from torch.nn.parameter import is_lazy
 
 from impls.contract import Unresolved, Unsupported, imported
 from impls.modules.core import Adaptable
-from impls.modules.wrapper import Wrapper, X, are_near, changed, check_plain, copied, first_tensor
+from impls.modules.wrapper import Wrapper, X, changed, check_plain, copied, first_tensor
+from impls.sameness import are_same
 
 ITEMS = 2
 """The items of a call that shows what a module takes."""
-
-NEAR = 1e-3
-"""Outputs that differ by less than this share of the largest one are the same: batches may have other kernels."""
 
 SEED = 0
 """The seed of the inputs that are tried, which are none of a run's."""
@@ -160,13 +158,13 @@ def _gives_first_item(alone: Wrapper, x: Tensor, y: Any) -> bool:
     if change(alone, (x[:ITEMS] if len(x) > 1 else torch.cat([x, -x]),)):
         return False
     dim = alone.batch_dim
-    return y.dim() > dim and are_near(y.narrow(dim, 0, 1).transpose(0, dim), _output(alone, (x[:1],)), NEAR)
+    return y.dim() > dim and are_same(y.narrow(dim, 0, 1).transpose(0, dim), _output(alone, (x[:1],)))
 
 
 def _has_no_batch(alone: Wrapper, xs: Tensors) -> bool:
     """Return whether a module that is no function of each item can be called with all, and always returns the same."""
     y, again = _output(alone, xs), _output(alone, xs)
-    return not isinstance(y, Exception) and not isinstance(again, Exception) and are_near(y, again, NEAR)
+    return not isinstance(y, Exception) and not isinstance(again, Exception) and are_same(y, again)
 
 
 def change(alone: Wrapper, xs: Tensors, *, is_own: bool = False) -> str:
@@ -180,7 +178,7 @@ def change(alone: Wrapper, xs: Tensors, *, is_own: bool = False) -> str:
     for y in (both, *each):
         if isinstance(y, Exception):  # what it keeps has grown, or has the size of another batch
             return f"{type(y).__name__}: {y}".splitlines()[0]
-    if both.shape[:1] == (len(items),) and all(are_near(both[n : n + 1], one, NEAR) for n, one in enumerate(each)):
+    if both.shape[:1] == (len(items),) and all(are_same(both[n : n + 1], one) for n, one in enumerate(each)):
         return ""
     return "called again, with one of the items, it returns something else for it"
 

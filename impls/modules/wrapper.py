@@ -241,12 +241,6 @@ def first_tensor(output: Any) -> Tensor:
     )
 
 
-def are_near(one: Tensor, other: Tensor, near: float) -> bool:
-    """Return whether outputs differ by at most the share `near` of the largest value, with NaN in the same places."""
-    largest = float(other.nan_to_num(0.0, 0.0, 0.0).abs().max()) if other.numel() else 0.0
-    return one.shape == other.shape and torch.allclose(one, other, rtol=0.0, atol=near * largest, equal_nan=True)
-
-
 def check_plain(tensor: Tensor, what: str = "the module returns") -> None:
     """Raise `Unsupported` for a tensor whose numbers can't be compared; `what` is said before it."""
     kind = "nested" if tensor.is_nested else "complex" if tensor.is_complex() else ""

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import monotonic, sealed
-from bench.measure.forking import Channel, Server, serve
+from bench.measure.forking import Channel, ForkServer, methods, serve
 from bench.sampling.inputs import PEAKED, TIMED
+from tests import attacks
 from tests.children import start_sibling
 
 OUTGROWN = 7
@@ -96,15 +97,15 @@ class Worker:
         channel.announce("preparation")
         time.sleep(float(os.environ.get("TEST_PREPARE_S", "0")))
         channel.announce("first call")
+        attacks.WHEN_MADE.get(self._name, dict)()
         self._end()
         self._hand_over(request)
         metrics: dict[str, Any] = {"settled": True, "calls_per_timing": 1}
         if case["thorough"]:
             metrics["kernels"] = ["thorough"]
         outcome = self._outcome(metrics)
-        if self._name.startswith("test:large") and len(LIVING) > 2:
-            outcome |= {"status": "oom", "detail": "MemoryError"}
-        if self._name == "test:outgrows" and case["point"]["num_tokens"] >= OUTGROWN:
+        has_outgrown = self._name == "test:outgrows" and case["point"]["num_tokens"] >= OUTGROWN
+        if has_outgrown or (self._name.startswith("test:large") and len(LIVING) > 2):
             outcome |= {"status": "oom", "detail": "MemoryError"}
         free_bytes = 10 * GIB if case["point"]["device"] != "cpu" else None
         return {**outcome, "free_bytes": free_bytes, "call_s": _timing_s()}
@@ -121,6 +122,7 @@ class Worker:
         """Wait as long as the sample takes, or end in the second one as the name says."""
         self._samples += 1
         if self._samples == 2:
+            attacks.IN_A_CALL.get(self._name, dict)()
             match self._name:
                 case "test:exits_in_rounds_of_b" if _is_b():
                     end(1)
@@ -370,19 +372,15 @@ LIVING: set[Worker] = set()
 def work(channel: Channel) -> None:
     """Serve the requests of a worker."""
     worker = Worker()
-    of_case = (worker.arrive, worker.prepare, worker.begin, worker.sample, worker.keep, worker.finish)
-    requests = (worker.check, worker.describe, worker.memory, *of_case, worker.do)
     try:
-        serve({request.__name__: request for request in requests}, channel)
+        serve(methods(worker), channel)
     finally:
         LIVING.discard(worker)
 
 
 def judge(channel: Channel) -> None:
     """Serve the requests of a judge."""
-    role = Judge()
-    requests = (role.hold, role.compare, role.compare_timed, role.rates, role.probe)
-    serve({request.__name__: request for request in requests}, channel)
+    serve(methods(Judge()), channel)
 
 
 def reference(channel: Channel) -> None:
@@ -396,4 +394,4 @@ def warm(request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    Server({"worker": work, "judge": judge, "reference": reference}, warm).serve()
+    ForkServer({"worker": work, "judge": judge, "reference": reference}, warm).serve()

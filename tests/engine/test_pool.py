@@ -40,12 +40,18 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.fixture
-def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
-    """Return a pool of two scripted servers for each setting."""
+def one(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pool]:
+    """Return a pool of one scripted server for each setting."""
     monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-    servers = Pool(2, ["eager"])
-    yield servers
-    servers.close()
+    with closing(Pool(1, ["eager"])) as servers:
+        yield servers
+
+
+@pytest.fixture
+def two(one: Pool) -> Pool:
+    """Return a pool of two scripted servers for each setting."""
+    one.size = 2
+    return one
 
 
 def server_of(worker: Worker) -> int:
@@ -113,32 +119,32 @@ def test_servers_of_a_point_start_together(two: Pool) -> None:
     assert len({first, threads, allocator}) == 3
 
 
-def test_the_processes_of_a_gpu_are_forked_from_a_server_that_has_imported_torch_alone(two: Pool) -> None:
+def test_the_processes_of_a_gpu_are_forked_from_a_server_that_has_imported_torch_alone(one: Pool) -> None:
     """Those of a CPU in the same run come from one that is warm. The machine is described by one that may ask CUDA.
 
     The first kernel of a GPU starts no processes that compile others.
     """
-    two.libraries = ("timm",)
+    one.libraries = ("timm",)
     request = {"request": "do", "what": "tell"}
-    with two.worker(point()) as on_cpu, two.worker(point(device="cuda:1")) as on_gpu:
+    with one.worker(point()) as on_cpu, one.worker(point(device="cuda:1")) as on_gpu:
         of_cpu, of_gpu = (worker.ask(request, CHECK_S) for worker in (on_cpu, on_gpu))
-        assert server_of(two.judging("reference", point(device="cuda"))) == server_of(on_gpu)
+        assert server_of(one.judging("reference", point(device="cuda"))) == server_of(on_gpu)
     assert (of_cpu["warmed"], of_gpu["warmed"]) == (["eager", "timm"], [])
     threads = [each["variables"].get("TORCHINDUCTOR_COMPILE_THREADS") for each in (of_cpu, of_gpu)]
     assert threads == [os.environ.get("TORCHINDUCTOR_COMPILE_THREADS"), "1"]
 
 
-def test_a_process_of_a_gpu_starts_no_interpreter(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_of_a_gpu_starts_no_interpreter(one: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its server has imported torch, which takes seconds: no process does that again."""
     at = point(device="cuda")
-    two.worker(at)
+    one.worker(at)
     monkeypatch.setattr(subprocess, "Popen", no_more_processes)
-    workers = [two.worker(at, number) for number in range(4)]
-    assert len({worker.pid for worker in (*workers, two.judge(at))}) == 5
+    workers = [one.worker(at, number) for number in range(4)]
+    assert len({worker.pid for worker in (*workers, one.judge(at))}) == 5
 
 
 def test_a_server_that_has_not_compiled_forks_what_describes_the_machine(
-    two: Pool, monkeypatch: pytest.MonkeyPatch
+    one: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a process that comes from another one, torch could not describe the GPUs."""
     asked: list[int] = []
@@ -150,8 +156,8 @@ def test_a_server_that_has_not_compiled_forks_what_describes_the_machine(
         return ask(worker, request, *rest, **named)
 
     monkeypatch.setattr(Worker, "ask", note)
-    two.check([point()])
-    assert asked == [server_of(two.judge(point()))]
+    one.check([point()])
+    assert asked == [server_of(one.judge(point()))]
 
 
 def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,91 +195,94 @@ def test_servers_that_begin_early_fork_the_workers(two: Pool, monkeypatch: pytes
     assert {server_of(two.worker(point(), number)) for number in (0, 1)} == begun
 
 
-def test_a_server_that_is_killed_is_replaced(two: Pool) -> None:
-    """The server's workers end, the one that it can't fork is lost, and the next one comes from a fresh server."""
-    worker = two.worker(point())
-    first = psutil.Process(worker.pid).ppid()
+def test_a_server_that_is_killed_is_replaced(one: Pool) -> None:
+    """Its workers end as if killed, the one that it can't fork is lost, and the next one comes from a fresh server."""
+    worker = one.worker(point())
+    first = server_of(worker)
     os.kill(first, signal.SIGKILL)
+    with pytest.raises(Died, match="SIGKILL") as death:
+        worker.ask({"request": "do", "what": "hang"}, CHECK_S)
+    assert death.value.is_outside
     with pytest.raises(Died, match="SIGKILL"):
-        two.worker(point())
+        one.worker(point())
     worker.close()
     assert has_ended(worker.pid)  # nobody waits for it any more
-    assert server_of(two.worker(point())) != first
+    assert server_of(one.worker(point())) != first
 
 
-def test_a_kill_from_outside_during_the_check_is_made_good(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_from_outside_during_the_check_is_made_good(one: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """All servers are started once more, and the machine is described."""
     killed = killed_at_the_start(monkeypatch)
-    assert two.check([point()])
+    assert one.check([point()])
     assert [lives(pid) for pid in killed] == [False]
 
 
-def test_what_can_not_be_used_is_a_wrong_request(two: Pool, tmp_path: Path) -> None:
+def test_what_can_not_be_used_is_a_wrong_request(one: Pool, tmp_path: Path) -> None:
     """Of implementations only those that are needed count, of GPUs those of all points.
 
     That torch can't use a device is one if no point has another device.
     Else the check returns what torch knows, which is that of another environment if its Python was named.
     """
     with pytest.raises(WrongRequest, match="'nosuch:kernel' can't be imported"):
-        two.check([point()], ["eager", "nosuch:kernel"])
+        one.check([point()], ["eager", "nosuch:kernel"])
     with pytest.raises(WrongRequest, match="cuda:1"):
-        two.check([point(), point(device="cuda:0"), point(device="cuda:1")])
+        one.check([point(), point(device="cuda:0"), point(device="cuda:1")])
     with pytest.raises(WrongRequest, match=r"^no CUDA device: too old$"):
-        two.check([point(device="cuda:2"), point(device="cuda:2", batch=3)])
-    assert two.check([point(), point(device="cuda:2")])
-    assert two.check([point(), point(device="cuda:0")]).facts["torch"] == "2.0"
+        one.check([point(device="cuda:2"), point(device="cuda:2", batch=3)])
+    assert one.check([point(), point(device="cuda:2")])
+    assert one.check([point(), point(device="cuda:0")]).facts["torch"] == "2.0"
     with closing(Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))) as other:
         assert other.check([point()]).facts["torch"] == "2.1"
 
 
-def test_a_point_has_one_judge(two: Pool) -> None:
+def test_a_point_has_one_judge(one: Pool) -> None:
     """The judge stays until it is replaced or dismissed; then there is a fresh one."""
-    first, second = two.judge(point()), two.judge(point(num_tokens=9))
-    assert two.judge(point()) is first
-    two.replace(point())
+    first, second = one.judge(point()), one.judge(point(num_tokens=9))
+    assert one.judge(point()) is first
+    one.replace(point())
     assert (lives(first.pid), lives(second.pid)) == (False, True)
-    third = two.judge(point())
-    two.dismiss(keep=[point()])
+    third = one.judge(point())
+    one.dismiss(keep=[point()])
     assert (lives(third.pid), lives(second.pid)) == (True, False)
-    two.dismiss()
+    one.dismiss()
     assert not lives(third.pid)
-    assert lives(two.judge(point(num_tokens=9)).pid)
+    assert lives(one.judge(point(num_tokens=9)).pid)
 
 
-def test_system_memory_has_a_process_that_returns_memory(two: Pool) -> None:
+def test_system_memory_has_a_process_that_returns_memory(one: Pool) -> None:
     """The server of that process has the allocator's settings for that, and no other worker has them."""
     request = {"request": "memory", "implementation": "eager"}
-    with two.memory_worker(1) as returning, two.worker(point()) as retaining:
+    with one.memory_worker(1) as returning, one.worker(point()) as retaining:
         assert returning.ask(request, CHECK_S)["peak_bytes"] == 1 << 16
         assert retaining.ask(request, CHECK_S)["peak_bytes"] > 1 << 16
 
 
-def test_servers_that_no_point_needs_end(two: Pool) -> None:
+def test_servers_that_no_point_needs_end(one: Pool) -> None:
     """So do the one for memory and the judge; those of a point's settings stay, and any may start anew."""
-    kept, ended = server_of(two.worker(point())), server_of(two.worker(point(threads=2)))
-    ended_too = {server_of(two.memory_worker(2)), two.judge(point(threads=2)).pid}
-    two.keep([point(num_tokens=9), point(allocator="system")])
+    kept, ended = server_of(one.worker(point())), server_of(one.worker(point(threads=2)))
+    ended_too = {server_of(one.memory_worker(2)), one.judge(point(threads=2)).pid}
+    one.keep([point(num_tokens=9), point(allocator="system")])
     assert lives(kept)
     assert not any(lives(pid) for pid in (ended, *ended_too))
-    assert server_of(two.worker(point())) == kept
-    assert server_of(two.worker(point(threads=2))) != ended
+    assert server_of(one.worker(point())) == kept
+    assert server_of(one.worker(point(threads=2))) != ended
 
 
-def test_a_process_that_the_system_refuses_to_start_has_died(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_the_system_refuses_to_start_has_died(one: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason is the system's, and the case is not known to be the cause; later it may start."""
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "Popen", no_more_processes)
-        for make in (two.worker, two.judge, lambda _point: two.memory_worker(1)):
+        for make in (one.worker, one.judge, lambda _point: one.memory_worker(1)):
             with pytest.raises(Died, match=os.strerror(errno.EAGAIN)) as refusal:
                 make(point())
             assert refusal.value.is_outside
-        two.begin(point())
+        one.begin(point())
         with pytest.raises(WrongRequest, match=os.strerror(errno.EAGAIN)):
-            two.check([point()])
-    worker = two.worker(point())
+            one.check([point()])
+    worker = one.worker(point())
     monkeypatch.setattr(socket, "socketpair", no_more_processes)
     with pytest.raises(Died, match=os.strerror(errno.EAGAIN)):
-        two.worker(point())
+        one.worker(point())
     assert lives(server_of(worker))
 
 

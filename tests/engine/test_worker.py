@@ -39,7 +39,7 @@ os._exit(3)
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Return a server without torch."""
-    with Server(started(SCRIPTED, "retained", 1, tmp_path_factory.mktemp("cache"))) as server:
+    with Server(started(SCRIPTED, environment("retained", 1, tmp_path_factory.mktemp("cache")))) as server:
         server.ready()
         yield server
 
@@ -279,21 +279,6 @@ def test_closing_ends_the_process(server: Server) -> None:
     assert not psutil.pid_exists(worker.pid)
 
 
-def test_a_server_that_ends_takes_its_workers_with_it(tmp_path: Path) -> None:
-    """The server's worker counts as killed, and no other one can be forked."""
-    with Server(started(SCRIPTED, "retained", 1, tmp_path)) as server:
-        server.ready()
-        worker = server.fork("worker")
-        os.kill(server.pid, signal.SIGKILL)
-        with pytest.raises(Died, match="killed by SIGKILL") as death:
-            asked(worker, what="hang")
-        assert death.value.is_outside
-        with pytest.raises(Died, match="killed by SIGKILL"):
-            server.fork("worker")
-        worker.close()
-        assert has_ended(worker.pid)
-
-
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system lists no children")
 def test_what_a_worker_starts_beside_itself_is_found_once_and_ended(server: Server) -> None:
     """Its parent is the server, which has forked only its workers."""
@@ -307,11 +292,11 @@ def test_what_a_worker_starts_beside_itself_is_found_once_and_ended(server: Serv
         assert lives(worker.pid)
 
 
-def test_a_worker_dies_with_its_parent(tmp_path: Path) -> None:
+def test_a_worker_dies_with_its_parent() -> None:
     """If the parent is killed outright, neither its server nor a worker of that stays behind."""
     script = (
-        "import time; from pathlib import Path; from bench.engine.worker import Server, started\n"
-        f"server = Server(started({SCRIPTED!r}, 'retained', 1, Path({str(tmp_path)!r}))); server.ready()\n"
+        "import os, time; from bench.engine.worker import Server, started\n"
+        f"server = Server(started({SCRIPTED!r}, os.environ)); server.ready()\n"
         "print(server.pid, server.fork('worker').pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -399,7 +384,7 @@ def test_a_checkout_comes_before_the_folder_where_the_command_was_given(
 def test_a_server_is_started_by_the_interpreter_that_is_named(tmp_path: Path) -> None:
     """A program that sets a variable and then runs our Python is the interpreter of the workers."""
     python = interpreter(tmp_path, "python", MALLOC_TRIM_THRESHOLD_="7")
-    with Server(started(SCRIPTED, "retained", 1, tmp_path, python)) as server:
+    with Server(started(SCRIPTED, environment("retained", 1, tmp_path, python), python)) as server:
         server.ready()
         with server.fork("worker") as worker:
             assert worker.ask({"request": "memory", "implementation": "eager"}, 10)["peak_bytes"] == 7

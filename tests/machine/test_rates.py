@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.machine import rates
-from bench.machine.rates import BEYOND, MARGIN, counted, is_possible, judge
+from bench.machine.rates import BEYOND, POSSIBLE, counted, is_possible, judge
 from bench.plan.device import CPU
 from bench.plan.layers import flops, least_bytes
 from bench.plan.work import Roof, Work
@@ -76,8 +76,8 @@ def times(factor: float) -> Roof:
 
 def test_a_rate_within_the_margin_is_possible() -> None:
     """A layer's own shapes may be a little better than those of the product."""
-    assert is_possible(WORK, WORK_S / (0.99 * MARGIN), BEST)
-    assert not is_possible(WORK, WORK_S / (1.01 * MARGIN), BEST)
+    assert is_possible(WORK, WORK_S / (0.99 * POSSIBLE), BEST)
+    assert not is_possible(WORK, WORK_S / (1.01 * POSSIBLE), BEST)
 
 
 @pytest.mark.parametrize(

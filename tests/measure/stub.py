@@ -20,7 +20,7 @@ from bench.measure import workload
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.references import References
-from bench.measure.server import Worker
+from bench.measure.server import CaseWork
 from bench.plan.case import Point
 from bench.plan.weights import matches
 from bench.sampling.inputs import AFTERWARDS, GIVEN, NORMAL, PEAKED, TIMED, InputValues
@@ -96,7 +96,7 @@ class Case:
         self.at = at
         self.folder = folder
         self.channel = Announcements()
-        self.worker = Worker()
+        self.worker = CaseWork()
         self.judging = Judging()
         self.call_s = float("inf")
         rng = random.Random(order_seed)

@@ -193,17 +193,6 @@ def test_honest_implementations_of_users_are_accepted(honest: str, mode: str) ->
     assert checked(point(mode=mode), honest).reason == ""
 
 
-def test_the_axes_of_a_core_are_its_heads() -> None:
-    """A core's output has heads where that of a map has channels."""
-    work = workload.make(point(layer="core"))
-    check = reference.expect(work, NORMAL, InputValues())
-    y = work.layer(*work.inputs()).clone()
-    y[1, 2, 4:] *= 1.1
-    assert correctness.compare(correctness.Form.of(work), check, [y]).reason.endswith(
-        ", at item 1, head 2, tokens 4 to 6"
-    )
-
-
 def off_in_one_gradient(layer: torch.nn.Module) -> Any:
     """Return the layer with the right output, all right gradients but one: that of the last input is twice as large."""
     return lambda *xs: layer(*xs[:-1], 2 * xs[-1] - xs[-1].detach())
@@ -234,13 +223,21 @@ def test_a_users_layer_of_two_inputs_is_checked_with_each_core(name: str, mode: 
     assert checked(at, "tests.mutants:uniform_weights").reason != ""
 
 
-def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where() -> None:
-    """In the reason of its row, with the item's own number if only some are compared."""
-    work = workload.make(point(batch=2, num_tokens=9))
+@pytest.mark.parametrize(
+    ("at", "wrong", "place"),
+    [
+        (point(batch=2, num_tokens=9), (1, slice(5, None)), "item 1, tokens 5 to 8"),
+        (point(layer="core"), (1, 2, slice(4, None)), "item 1, head 2, tokens 4 to 6"),
+    ],
+    ids=["vit", "core"],
+)
+def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where(at: Point, wrong: tuple[Any, ...], place: str) -> None:
+    """In the reason of its row; a core's output has heads where that of a map has channels."""
+    work = workload.make(at)
     check = reference.expect(work, NORMAL, InputValues())
     y = outputs.compute(workload.subject(work, "sdpa"), work, work.inputs()).y.clone()
-    y[1, 5:] *= 1.1
-    assert correctness.compare(correctness.Form.of(work), check, [y]).reason.endswith(", at item 1, tokens 5 to 8")
+    y[wrong] *= 1.1
+    assert correctness.compare(correctness.Form.of(work), check, [y]).reason.endswith(f", at {place}")
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])

@@ -14,7 +14,7 @@ from bench.engine.pool import Pool
 from bench.measure import clock
 from bench.measure.devices import Device, Gpu, device
 from bench.measure.process_state import ProcessState
-from bench.measure.server import Worker
+from bench.measure.server import CaseWork
 from bench.plan.case import Point
 from bench.plan.device import COLD, GRAPH, HOST, HOT
 from tests.make import simulated_gpu
@@ -93,7 +93,7 @@ def test_torchs_reason_is_said_of_a_gpu_that_it_cant_use(monkeypatch: pytest.Mon
     line = device("cuda").obstacle
     assert line.endswith("is too old (found version 11040). Please update it.")
     request = {"implementations": [], "needed": [], "layers": [], "devices": ["cuda"]}
-    assert Worker().check(request, Announcements())["obstacles"] == {"cuda": line}
+    assert CaseWork().check(request, Announcements())["obstacles"] == {"cuda": line}
     assert device("cpu").obstacle == ""
 
 

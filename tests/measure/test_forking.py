@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from bench.measure import forking
-from bench.measure.forking import Channel, Server
+from bench.measure.forking import Channel, ForkServer
 from tests.children import in_child
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux alone")
@@ -234,4 +234,4 @@ ROLES: dict[str, forking.Role] = {
 
 if __name__ == "__main__":
     assert "torch" not in sys.modules
-    Server(ROLES, _warm).serve()
+    ForkServer(ROLES, _warm).serve()

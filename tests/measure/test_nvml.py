@@ -12,7 +12,7 @@ import torch
 
 from bench.measure import identity
 from bench.measure import nvml as asked
-from bench.measure.server import Worker
+from bench.measure.server import CaseWork
 from tests.measure.stub import Announcements, put_nvml
 
 NOTHING = {"clock_low_hz": None, "clock_high_hz": None, "power_w": None, "temperature_c": None, "throttle": ()}
@@ -98,7 +98,7 @@ def test_a_gpu_that_one_process_holds_alone_is_a_mistake(
 
     def mistakes() -> list[str]:
         request = {"implementations": [], "needed": [], "layers": [], "devices": ["cuda:0"]}
-        reply: list[str] = Worker().check(request, Announcements())["mistakes"]
+        reply: list[str] = CaseWork().check(request, Announcements())["mistakes"]
         return reply
 
     modes = {"GPU-1234": 3}

@@ -246,7 +246,7 @@ def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: s
     file = sealed.made()
     workload.save(first, file)
     saved = workload.weights(first.layer)
-    given = workload.Given(file, {prefix + each: [(each, 0, len(saved[each]))] for each in saved})
+    given = workload.GivenWeights(file, {prefix + each: [(each, 0, len(saved[each]))] for each in saved})
     at = point(layer=f"tests.own_layers:{name}", dtype=dtype, mode="train", device=on)
     second = workload.make(at, seed=1, given=given)
     assert all(
@@ -284,7 +284,7 @@ def test_gradients_of_packed_weights_are_those_of_their_rows() -> None:
         "gain": [("gain", 0, 12)],
         "shift": [],
     }
-    given = workload.Given(file, sources)
+    given = workload.GivenWeights(file, sources)
     second = workload.make(point(layer="tests.own_layers:Packed", mode="train"), seed=1, given=given)
     assert not workload.weights(second.layer)["shift"].any()
     results = []

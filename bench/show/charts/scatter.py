@@ -35,7 +35,7 @@ VARIED = frozenset({"dtype"})
 FEWEST = 2
 """The number of precisions from which there is something to choose."""
 
-MARGIN = 0.14
+NAMES_ROOM = 0.14
 """The room above and below the marks of a frontier, as a share of the axis, for the names of the precisions."""
 
 HEIGHT = 4.0
@@ -132,7 +132,7 @@ def frontier(rows: Sequence[Row]) -> Picture:
             for name in ("latency_s", "latency_low_s", "latency_high_s")
         )
     )
-    up = layout.padded(*_ends([row["error"] for row in rows]), MARGIN)
+    up = layout.padded(*_ends([row["error"] for row in rows]), NAMES_ROOM)
     powers = [10.0**power for power in range(math.ceil(math.log10(up[0])), math.floor(math.log10(up[1])) + 1)]
     panel = Panel(
         x=Scale.log("time per call", across, layout.decimal(*across), functools.partial(units.seconds, trim=True)),

@@ -28,7 +28,7 @@ SUMMARY = (
 )
 """The columns of the table with a line for each implementation."""
 
-FIRST = ("stamp", "baseline", "verdict")
+QUOTED_FIRST = ("stamp", "baseline", "verdict")
 """Columns before those of the case; with them a row can be quoted alone."""
 
 
@@ -147,8 +147,8 @@ def as_json(report: Report) -> str:
 
 
 def _data(report: Report) -> list[dict[str, Any]]:
-    others = [str(name) for name in report.comparison.columns if name not in (*CASE_COLUMNS, *FIRST)]
-    columns = [*FIRST, *CASE_COLUMNS, *sorted(others, key=lambda name: name.startswith(("base_", "new_")))]
+    others = [str(name) for name in report.comparison.columns if name not in (*CASE_COLUMNS, *QUOTED_FIRST)]
+    columns = [*QUOTED_FIRST, *CASE_COLUMNS, *sorted(others, key=lambda name: name.startswith(("base_", "new_")))]
     same = {"stamp": report.stamp or None, "baseline": report.baseline or None}
     return [{name: _plain({**row, **same}[name]) for name in columns} for row in report.rows]
 

@@ -27,7 +27,7 @@ LEAST_GAP = 0.05
 BAND_ROOM = 1.5
 """The factor by which an interval may stretch the axis beyond the values: one wide interval must not flatten lines."""
 
-MARGIN = 0.06
+AXIS_ROOM = 0.06
 LEAST_SPAN = 1.1
 """An axis spans at least this factor, so that noise doesn't look like a result."""
 
@@ -40,7 +40,7 @@ def limits(values: Sequence[float], lows: Sequence[float], highs: Sequence[float
     return padded(low, high)
 
 
-def padded(low: float, high: float, margin: float = MARGIN) -> tuple[float, float]:
+def padded(low: float, high: float, margin: float = AXIS_ROOM) -> tuple[float, float]:
     """Return the ends of a logarithmic axis with a margin on both sides, as a share of its length."""
     middle, span = math.sqrt(low * high), max(high / low, LEAST_SPAN)
     reach = math.sqrt(span) * span**margin

@@ -24,7 +24,7 @@ from bench.show.rows import Row
 from bench.store import files, units
 from bench.store.record import Record
 
-PARTS = Path(__file__).parent / "parts"
+PAGE_PARTS = Path(__file__).parent / "parts"
 CHECKOUT = Path(__file__).parents[3]
 
 SAMPLE = {"process": "process", "round": "round", "time": "time", "remark": "sample"}
@@ -89,7 +89,7 @@ def render(
     `data` is what the page's script reads, `figures` are the sections with charts, `colours` more CSS variables, in the
     light and in the dark, and `filters` and `values` what the template uses. A page that has no charts needs no Vega.
     """
-    loader = FileSystemLoader(PARTS)
+    loader = FileSystemLoader(PAGE_PARTS)
     shared = {"names": [*names], "figures": {each.kind: each.data for each in figures}, "config": vega.CONFIG}
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -110,7 +110,7 @@ def render(
 
 def scripts() -> list[str]:
     """Return Vega with Vega-Lite and Vega-Embed, as npm has them, and our own script."""
-    return [(PARTS / name).read_text(encoding="utf-8") for name in ("vega.js", "page.js")]
+    return [(PAGE_PARTS / name).read_text(encoding="utf-8") for name in ("vega.js", "page.js")]
 
 
 def write(path: Path, text: str) -> Path:
