@@ -4,8 +4,7 @@ import argparse
 import dataclasses
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.analyse import advice as analyse
@@ -163,7 +162,10 @@ def _compared(
         implementations=tuple(dict.fromkeys([AS_IS, *controls, *works, *compiled, *extra])),
         effort=dataclasses.replace(asked.effort, within_s=left_s),
     )
-    with _opened(race, folder, is_quiet) as run:
+    with moving(console(stderr=is_quiet)) as move, Run(race, folder) as run:
+        run.heard = lambda point, process, implementation, stage: move(
+            f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
+        )
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
         [*run.measured()]
@@ -179,16 +181,6 @@ def _compared(
         }
         records = [record for point in known for record in run.records.of(point)]
     return [known.get(each.point, each) for each in answers], records
-
-
-@contextmanager
-def _opened(sweep: Sweep, folder: Path, is_quiet: bool) -> Iterator[Run]:
-    """Open a run that shows its events in one line that is rewritten; a log shows none."""
-    with moving(console(stderr=is_quiet)) as move, Run(sweep, folder) as run:
-        run.heard = lambda point, process, implementation, stage: move(
-            f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
-        )
-        yield run
 
 
 def _put(
