@@ -96,7 +96,7 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         module: nn.Module = SOURCES[source](base, given, options, is_outer=bool(path))
     else:
         module = _constructed(name, options, {"mask": NO_MASK} if given else columns, required)
-        module = _with_input(module, given, name, columns, is_outer=bool(path))
+        module = _ready(module, given, name, columns, is_outer=bool(path))
     if not is_ours(module):
         show_all(module)
     if path:
@@ -194,7 +194,7 @@ def _value(parameter: Parameter, columns: Columns, *, is_open: bool) -> Any:
     return value if is_asked or is_open else None
 
 
-def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
+def _ready(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
     """Return a module of anybody as one of its inputs, and a layer of the suite itself.
 
     Of one that `is_outer`, of which a part is measured, the batch is of no account.
