@@ -100,7 +100,7 @@ class Entry:
 
     `adapter` is `module:attribute` in `impls`. The command `list` prints `meaning` and `supports`.
     `layers` are the class names of the only layers that it is written for; empty if it is for all.
-    `refuses` maps the class name of a layer that it can never compute to the reason; `Wrapper` is any stranger's.
+    `refuses` maps the class name of a layer that it can never compute to the reason; STRANGE is any stranger's.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
     `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
@@ -139,6 +139,9 @@ class Entry:
         return self.refuses.get(layer, NOT_WRITTEN if is_unknown else "")
 
 
+STRANGE = ""
+"""What stands for the class name of a layer that is none of the suite."""
+
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
 _MHA_LAYERS = ("ViTAttention", "PatchAttention", "Attention")
@@ -171,7 +174,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#d55e00", DASH_DOT, "^"), scores=ONE),
     "stepwise": Entry("whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
         Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", scores=ALL,
-        refuses={"Wrapper": NOT_WRITTEN}, for_profiles=True),
+        refuses={STRANGE: NOT_WRITTEN}, for_profiles=True),
     "online": Entry("attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
