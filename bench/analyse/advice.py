@@ -10,8 +10,8 @@ import numpy as np
 
 from bench.analyse.precision import WIDEST, across_precisions, in_precision
 from bench.analyse.rows import Row, grouped, log_latencies, speedup_of
-from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS, Point
+from bench.plan.verdicts import SLOWER
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, mean
 from bench.store.record import Record

@@ -4,8 +4,9 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from bench.analyse.rows import FASTER, OPEN, SLOWER, Row, pair
+from bench.analyse.rows import Row, pair
 from bench.plan.device import HOST, HOT, kind
+from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from impls.catalogue import compiled_from
 
 FAULT_S = 1e-6

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bench.plan.case import Case, Point
+from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.stats.contrasts import MOST_FREEDOM
 from bench.stats.estimates import PAIR, Array, Estimates, Interval, of_ratios, t_quantile
 
@@ -17,6 +18,12 @@ Row = dict[str, Any]
 
 UNTRIED = ("unsupported", "skipped")
 """Statuses of cases that were never tried; nothing went wrong."""
+
+
+def known(value: Any) -> Any:
+    """Return the value of a row, None for NaN."""
+    return None if value != value else value
+
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -49,17 +56,8 @@ def log_latencies(rows: Sequence[Row]) -> Estimates:
     return of_ratios(value, low, high, np.where(np.isnan(low), np.nan, MOST_FREEDOM))
 
 
-def log_speedups(rows: Sequence[Row]) -> Estimates:
-    """Return the logarithms of the rows' speed-ups; the baseline's has no error."""
-    columns = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-    return of_ratios(*(_numbers(rows, name) for name in columns), confidence=PAIR)
-
-
 def _numbers(rows: Sequence[Row], column: str) -> Array:
     return np.array([math.nan if row[column] is None else row[column] for row in rows], dtype=np.float64)
-
-
-FASTER, SLOWER, OPEN = "faster", "slower", "open"
 
 
 @dataclass(frozen=True)

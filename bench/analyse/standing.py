@@ -14,6 +14,7 @@ import numpy as np
 
 from bench.analyse.rows import Row
 from bench.plan.case import AS_IS, CONTROL
+from bench.plan.verdicts import OPEN, SLOWER
 from bench.stats.best import GOOD, bounds, ends, growth
 from bench.stats.contrasts import Contrasts, Values
 from bench.stats.estimates import Interval
@@ -21,8 +22,6 @@ from impls.catalogue import GRAPH, IMPLEMENTATIONS, parse
 
 FASTEST: Final = "fastest"
 NAMED: Final = "named"
-OPEN: Final = "open"
-SLOWER: Final = "slower"
 
 ALONE: Final = "only one measured"
 NOTHING: Final = "nothing was measured"

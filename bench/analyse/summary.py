@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.analyse.rows import grouped
+from bench.analyse.rows import Row, grouped, known
 from bench.analyse.standing import (
     LEAST_REPLICATES,
     MOST_FURTHER_S,
     NAMED,
-    OPEN,
     Answer,
     Place,
     answer,
@@ -27,13 +26,14 @@ from bench.analyse.standing import (
 )
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.device import HOST
+from bench.plan.verdicts import OPEN
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile
 from bench.store.journal import latest
 from bench.store.metrics import combine, derive
 from bench.store.record import STATUSES, Record
-from bench.store.table import SCHEMA_VERSION, of_rows
+from bench.store.table import COLUMNS, SCHEMA_VERSION, of_rows
 
 FLAGGED_PER_S = 20
 """A sample is flagged if more involuntary context switches a second interrupt it. A switch may cost a millisecond, so
@@ -171,10 +171,10 @@ class Summary:
         One without a bound takes as long again, and one of too few replicates to tell.
         """
         rows = self.rows(point)
-        named = next((row for row in rows if row.get("standing") == NAMED), None)
-        if named is None or named["slowdown_high"] <= GOOD:
+        named = next((row for row in rows if row["standing"] == NAMED), None)
+        if named is None or (named["slowdown_high"] or math.inf) <= GOOD:
             return 0.0
-        if math.isnan(named["slowdown_high"]) or not _is_foretold(rows):
+        if named["slowdown_high"] is None or not _is_foretold(rows):
             return self._points[point].effort_s
         further_s = float(named.get("further_s") or 0.0)
         return further_s if further_s <= MOST_FURTHER_S else 0.0
@@ -185,7 +185,7 @@ class Summary:
             self.pool()
         return self._points[point]
 
-    def rows(self, point: Point) -> list[dict[str, Any]]:
+    def rows(self, point: Point) -> list[Row]:
         """Return the rows of a point, with errors by what the points so far say together."""
         own = self._current(point)
         variances, freedoms = self._level.moderate(*own.levels.T)
@@ -203,9 +203,9 @@ class Summary:
                 cells_of[Case(point, name)]["log_time_error"] = error
             for name, cells in _standings(compared, cells_of.values(), own.effort_s).items():
                 cells_of[Case(point, name)].update(cells)
-        return [*cells_of.values()]
+        return [{name: known(cells.get(name)) for name in COLUMNS} for cells in cells_of.values()]
 
-    def all_rows(self) -> list[dict[str, Any]]:
+    def all_rows(self) -> list[Row]:
         """Return the rows of all points; the control has no rank, because it is no implementation."""
         return [cells for point in self for cells in self.rows(point)]
 

@@ -5,12 +5,12 @@ status, or raises WrongRequest or NotComparable.
 """
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from rich.console import RenderableType
-
 from bench.plan.errors import refusing
-from bench.show.terminal.console import console, rendered
+from bench.show.blocks import Block
+from bench.show.terminal.console import console, render, rendered
 
 USUAL = ("run", "show", "compare", "duel", "advise", "doctor")
 """The commands that most people need."""
@@ -36,15 +36,15 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def put(answer: RenderableType, path: Path | None, *headline: str, prefix: str = "") -> None:
-    """Print an answer, a text as it is, or write it into a file and print the headline, each line with a prefix.
+def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str, stamp: str = "") -> None:
+    """Print an answer, a text as it is, or write it into a file and print the headline; every line has the stamp.
 
     Raises WrongRequest if the file can't be written.
     """
     if path:
-        write(path, answer if isinstance(answer, str) else rendered(answer))
-        say(*(f"{prefix}{path}: {line}" for line in headline))
+        write(path, answer if isinstance(answer, str) else rendered(answer, stamp))
+        say(*(f"{stamp} | {path}: {line}" if stamp else f"{path}: {line}" for line in headline))
     elif isinstance(answer, str):
         sys.stdout.write(answer)
     else:
-        console().print(answer)
+        console().print(render(answer, stamp))

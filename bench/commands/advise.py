@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
-from bench.commands import BAD, FINE, say, write
+from bench.commands import BAD, FINE, put, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
 from bench.engine.model_look import NotSeen, look
 from bench.engine.run import Run
@@ -26,8 +26,7 @@ from bench.show import advice as show
 from bench.show import model_sweep
 from bench.show.blocks import GAP, Block, Lines
 from bench.show.markdown import markdown
-from bench.show.rows import plain
-from bench.show.terminal.console import console, render
+from bench.show.terminal.console import console
 from bench.store import saved_run as stored
 from bench.store import units
 from bench.store.record import Record
@@ -100,7 +99,7 @@ def _ends(advice: Advice, *, is_compared: bool, is_look: bool) -> list[Block]:
 
 def _print(of: Iterable[Block], is_quiet: bool) -> None:
     if not is_quiet:
-        console().print(render(of))
+        put(of)
 
 
 def _asked(arguments: argparse.Namespace, extra: Sequence[str]) -> Sweep:
@@ -172,7 +171,7 @@ def _compared(
         known = {
             each.point: analyse.compared(
                 each,
-                plain(run.records.rows(each.point)),
+                run.records.rows(each.point),
                 run.summary.contrasts(each.point),
                 dict.fromkeys([*controls, *each.first["settings"], *compiled, *extra]),
             )

@@ -15,7 +15,6 @@ from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import ONE_SIDED, Report, headline
 from bench.show.doubts import control_warning
 from bench.show.markdown import markdown
-from bench.show.terminal.console import render
 from bench.show.text import counted
 from bench.stats.limits import Limits
 from bench.store import journal, saved_run
@@ -115,8 +114,8 @@ def _put(report: Report, arguments: argparse.Namespace) -> None:
     prefix, lines = _prefix(report), headline(report)
     if arguments.format == "csv":  # which has no place for them
         say(*(f"{prefix}{line}" for line in (*lines, *report.notes)), stderr=True)
-    text = TEXTS[arguments.format](report) if arguments.format in TEXTS else render(blocks(report), report.mark)
-    put(text, arguments.to, *lines, prefix=prefix)
+    answer = TEXTS[arguments.format](report) if arguments.format in TEXTS else blocks(report)
+    put(answer, arguments.to, *lines, stamp=report.mark)
 
 
 def _prefix(report: Report) -> str:

@@ -27,19 +27,18 @@ from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
+from bench.plan.columns import ValueKind, read
 from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
 from bench.plan.names import check_layers, is_module, search_path
-from bench.plan.settings import share
 from bench.plan.sides import Side, sides_of
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import doubts
 from bench.show.comparison import duel as show
 from bench.show.comparison.duel import Told
 from bench.show.markdown import markdown
-from bench.show.rows import by_point
-from bench.show.terminal.console import console, render
+from bench.show.terminal.console import console
 from bench.show.text import listed
 from bench.store.table import of_rows
 
@@ -83,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _allowed(text: str) -> float:
-    allow = share("--allow", text)
+    allow = float(read(ValueKind.SHARE, "--allow", text))
     if not 0 <= allow < 1:
         raise WrongRequest(f"--allow {text} must be a share from 0 to below 1, such as 2% or 0.02")
     return allow
@@ -106,8 +105,8 @@ def measure(duel: Duel, *, is_quiet: bool = False) -> float:
 def told(duel: Duel, spent_s: float) -> Told:
     """Return what a duel says that took so many seconds."""
     bound, rows = duel.sweep.effort.bound, of_rows(duel.summary.all_rows())
-    measured = by_point(rows)
-    verdicts = [verdict(point, measured.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
+    rows_at = {point: duel.summary.rows(point) for point in duel.summary}
+    verdicts = [verdict(point, rows_at.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
     times = sum(max(1.0, needed(each, bound, duel.allow)) for each in verdicts) / len(verdicts)
     return Told(
         *duel.names,
@@ -142,7 +141,7 @@ def _looks(duel: Duel) -> Iterator[tuple[str, Advice]]:
 def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
     """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
     is_read = arguments.format == FORMATS[0]
-    put(render(show.blocks(told)) if is_read else TEXTS[arguments.format](told), arguments.to, show.headline(told))
+    put(show.blocks(told) if is_read else TEXTS[arguments.format](told), arguments.to, show.headline(told))
     if is_read:
         say(f"Again: {told.command}")
         say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")

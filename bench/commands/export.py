@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.choices import CoreChoice, apart, first_timings
-from bench.commands import FINE, duel, say
+from bench.commands import FINE, duel, put, say
 from bench.engine.duel import Duel, grounds
 from bench.harness import options
 from bench.machine.facts import physical_cores
@@ -27,7 +27,6 @@ from bench.plan.sides import sides_of
 from bench.plan.sweep import MEASURED, Effort, Sweep
 from bench.show import intervals
 from bench.show.comparison import duel as show
-from bench.show.terminal.console import console, render
 from bench.show.text import any_of, counted
 from bench.store import files
 from bench.store.environment import Environment, differences
@@ -142,7 +141,7 @@ def _measured(check: Sweep, saved: AnalysedRun) -> dict[str, Any]:
     if len(begun) < len(told.verdicts):
         say(f"{len(begun)} of {len(told.verdicts)} shapes were measured in the time; --within gives more")
     told = dataclasses.replace(told, verdicts=begun)
-    console().print(render(show.blocks(told)))
+    put(show.blocks(told))
     say(f"Everything of the check is in {folder}")
     kinds = Counter(each.kind for each in begun)
     numbers = _rounded(intervals.as_numbers("speedup", told.worst.speedup))

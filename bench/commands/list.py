@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from bench.commands import FINE
+from bench.commands import FINE, put
 from bench.machine import facts, gpus
 from bench.plan import names
 from bench.plan.case import COLUMNS
@@ -14,7 +14,6 @@ from bench.plan.layers import LAYERS
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.blocks import GAP, HEAD, Lines, definitions
 from bench.show.documented import matrix
-from bench.show.terminal.console import console, render
 from bench.show.text import parts
 from impls import catalogue
 
@@ -46,10 +45,9 @@ def run(_arguments: argparse.Namespace) -> int:
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
-        console().print(render([Lines([title], HEAD), definitions(entries, indent=2)]))
+        put([Lines([title], HEAD), definitions(entries, indent=2)])
     table, reasons = matrix(LAYERS, catalogue.IMPLEMENTATIONS)
-    heading = Lines(["which implementation supports which layer"], HEAD)
-    console().print(render([heading, GAP, table, GAP, reasons]))
+    put([Lines(["which implementation supports which layer"], HEAD), GAP, table, GAP, reasons])
     return FINE
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from bench.commands import BAD, FINE, say
+from bench.commands import BAD, FINE, put, say
 from bench.engine.admission import check_devices
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
@@ -10,7 +10,6 @@ from bench.profiling import traces
 from bench.show import profile as show
 from bench.show.charts import catalogue
 from bench.show.doubts import control_warning
-from bench.show.terminal.console import console, render
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         if traced.profile is None:
             status = status if row is None else BAD
         else:
-            console().print(render(show.blocks(traced.profile, row, arguments.top)))
-        console().print()
+            put(show.blocks(traced.profile, row, arguments.top))
+        say("")
     files = catalogue.draw(saved.plots, profiles=saved.profiles)
     if arguments.report and saved.profiles:
         from bench.show.pages import profiles as page  # slow to import

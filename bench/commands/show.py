@@ -4,18 +4,17 @@ import argparse
 import sys
 
 import pandas as pd
-from rich.text import Text
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.selection import most_important, point_count, went_wrong, where
-from bench.commands import FINE, say
+from bench.commands import FINE, put, say
 from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
+from bench.show.blocks import HEAD, Lines
 from bench.show.failures import blocks
 from bench.show.side_by_side import machines, precisions, references
-from bench.show.terminal.console import console, render
 from bench.show.terminal.results import results
 from bench.store.saved_run import runs_of
 from bench.store.table import cases, without_control
@@ -28,12 +27,12 @@ def run(arguments: argparse.Namespace) -> int:
     runs = runs_of(arguments.run)
     for name, saved in runs.items():
         if len(runs) > 1:
-            console().print(Text(f"machine {name}", "bold"))
+            put([Lines([f"machine {name}"], HEAD)])
         _show(saved, arguments)
         if len(runs) > 1:
-            console().print()
+            say("")
     if len(runs) > 1:
-        console().print(render([machines({name: saved.table for name, saved in runs.items()})]))
+        put([machines({name: saved.table for name, saved in runs.items()})])
     return FINE
 
 
@@ -42,19 +41,19 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     if not saved.is_alone:
         say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     if arguments.across:
-        console().print(render(precisions(saved.table, saved.changes)))
+        put(precisions(saved.table, saved.changes))
         return
     if arguments.reference:
         published = [figure for name in shipped_names() for figure in load_sweep(name).published]
-        console().print(render(references(saved.table, published)))
+        put(references(saved.table, published))
         return
     chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole
     count = point_count(chosen)
     top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
     planned = saved.planned if shown is saved.whole else None
-    console().print(results(shown, saved.baseline, saved.whole, planned.points if planned else ()))
-    console().print(render(blocks(shown, planned)))
+    by_point = results(shown, saved.baseline, saved.whole, planned.points if planned else ())
+    put([*by_point, *blocks(shown, planned)])
     if arguments.where:
         _tell_commands(shown, saved.again)
     if top < count:

@@ -7,9 +7,9 @@ from functools import lru_cache
 import pandas as pd
 
 from bench.analyse.analysed_run import in_order
-from bench.analyse.rows import grouped
+from bench.analyse.rows import Row, grouped
 from bench.analyse.summary import Summary
-from bench.plan.case import Case, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import CannotWrite
 from bench.plan.sweep import Sweep
 from bench.store import journal, table
@@ -131,9 +131,9 @@ class Records:
             self._results = table.of_rows(self.summary.all_rows())
         return self._results
 
-    def rows(self, point: Point) -> pd.DataFrame:
-        """Return the table of a measured point; its errors are by the points that were measured so far."""
-        return table.of_rows(self.summary.rows(point))
+    def rows(self, point: Point) -> list[Row]:
+        """Return the rows of the implementations of a measured point; their errors are by the points so far."""
+        return [row for row in self.summary.rows(point) if row["implementation"] != CONTROL]
 
     @property
     def has_new(self) -> bool:

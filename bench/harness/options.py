@@ -11,7 +11,7 @@ from bench.engine import admission
 from bench.harness.progress import waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
-from bench.plan.columns import TRUTHS, PointColumn, Role, ValueKind, flag
+from bench.plan.columns import READERS, PointColumn, Role, ValueKind, flag
 from bench.plan.device import CPU, CUDA, default_sweep
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
@@ -250,15 +250,6 @@ def _list(option: argparse.Namespace, name: str, kind: ValueKind = ValueKind.TEX
     if text is None:
         return []
     try:
-        return [_value(word, kind) for word in split(text)]
+        return [word if kind is ValueKind.COUNT and is_range(word) else READERS[kind](word) for word in split(text)]
     except (ValueError, KeyError):
         raise WrongRequest(f"{flag(name)} {text} must be {RULES[kind]}, separated by commas") from None
-
-
-def _value(word: str, kind: ValueKind) -> Any:
-    """Return the value of a word; raises ValueError or KeyError if it isn't of the kind."""
-    if kind is ValueKind.TRUTH:
-        return TRUTHS[word]
-    if kind is ValueKind.COUNT:
-        return word if is_range(word) else int(word)
-    return float(word) if kind is ValueKind.NUMBER else word

@@ -282,11 +282,11 @@ class Progress:
 
     def _print(self, point: Point) -> None:
         """Print the line of a point, with what it says so far."""
-        from bench.show.answer import points_of
+        from bench.show.answer import At, choice_of
         from bench.show.summary import log_line
 
-        (at,) = points_of(self._run.records.rows(point))
-        at = dataclasses.replace(at, label=self._labels[point])
+        rows = self._run.records.rows(point)
+        at = At(point, self._labels[point], tuple(rows), choice_of(rows))
         total = len(self._selected)
         is_open = len(self._numbers) < total or not all(answer.is_good for answer in self._answers.values())
         left = units.duration(self._left_s()) if is_open else ""

@@ -7,15 +7,12 @@ The module uses BenchmarkFixture's `_mode` and `_make_stats`, Metadata's `stats`
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from bench.analyse.rows import Row
 from bench.store.record import Record
-from bench.store.units import is_missing
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHOWN_BY = (
     "benchmark_verbose",
@@ -35,22 +32,23 @@ def quiet_unless_asked(config: Any) -> None:
         config.option.benchmark_quiet = True
 
 
-def hand_over(benchmark: BenchmarkFixture, records: Sequence[Record], rows: "pd.DataFrame") -> None:
+def hand_over(benchmark: BenchmarkFixture, records: Sequence[Record], rows: Sequence[Row]) -> None:
     """Add a row for each case of a point that is ok to pytest-benchmark's session, unless it is disabled."""
     benchmark._mode = "attention-bench"
     if benchmark.disabled:
         return
-    for _, row in rows[rows["status"] == "ok"].iterrows():
-        _add(benchmark, [record for record in records if record.case.implementation == row["implementation"]], row)
+    for row in rows:
+        if row["status"] == "ok":
+            _add(benchmark, [record for record in records if record.case.implementation == row["implementation"]], row)
 
 
-def _add(benchmark: BenchmarkFixture, records: Sequence[Record], row: "pd.Series[Any]") -> None:
+def _add(benchmark: BenchmarkFixture, records: Sequence[Record], row: Row) -> None:
     """Add the samples of a case, with the median of its row of results."""
     case, own = records[0].case, copy.copy(benchmark)
     path, own.param = benchmark.fullname.partition("[")[0], f"{case.implementation}-{case.point.name}"
     own.name, own.fullname = f"{path.rpartition('::')[2]}[{own.param}]", f"{path}[{own.param}]"
     own.group, own.params = case.point.name, case.columns()
-    own.extra_info = {name: None if is_missing(row[name]) else float(row[name]) for name in EXTRA_INFO}
+    own.extra_info = {name: row[name] and float(row[name]) for name in EXTRA_INFO}
     stats = own._make_stats(int(row["calls_per_timing"])).stats
     for record in records:
         for value_s in record.samples.values_s:

@@ -28,7 +28,6 @@ from bench.plan.sweep import Sweep
 from bench.show.text import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console
 
     from bench.analyse.analysed_run import AnalysedRun
@@ -147,7 +146,7 @@ def _measure(config: pytest.Config, state: State) -> list[Point]:
             if not run.records.entries(point):  # its base waits
                 continue
             progress.told(point)
-            failed += bool(config.option.maxfail and reasons(config, run, point, run.records.rows(point)))
+            failed += bool(config.option.maxfail and reasons(config, run, point))
             if failed and failed == config.option.maxfail:
                 break
     except KeyboardInterrupt:
@@ -172,15 +171,13 @@ def _stop(config: pytest.Config, state: State, error: CannotWrite) -> None:
     put(console, _command(state.run))
 
 
-def reasons(config: pytest.Config, run: "Run", point: Point, rows: "pd.DataFrame") -> "list[Reason]":
-    """Return why a point with these rows fails by `--fail-on`."""
+def reasons(config: pytest.Config, run: "Run", point: Point) -> "list[Reason]":
+    """Return why a point fails by `--fail-on`."""
     from bench.show.failures import failing
-    from bench.show.rows import plain
-    from bench.store.table import without_control
 
     lacks_device = bool(admission.missing_devices([point], run.environment.identity["gpus"]))
     fail_on, baseline = options.fail_on(config.option), run.sweep.baseline
-    return failing(plain(without_control(rows)), fail_on, lacks_device=lacks_device, baseline=baseline)
+    return failing(run.records.rows(point), fail_on, lacks_device=lacks_device, baseline=baseline)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -225,11 +222,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if run is None or not run.records.contents.entries or state.status is not None:
         return
     from bench.show import summary
-    from bench.show.terminal.console import PLAIN_WIDTH, render, rendered
+    from bench.show.terminal.console import PLAIN_WIDTH, rendered
 
     saved = run.run_folder.saved
     width = min(shutil.get_terminal_size((PLAIN_WIDTH, 24)).columns, summary.WIDEST)
-    end = render(summary.blocks(saved.whole, run.sweep.baseline, run.sweep))
+    end = summary.blocks(saved.whole, run.sweep.baseline, run.sweep)
     terminalreporter.write(rendered(end, width=width, colour=terminalreporter.hasmarkup))
     for warning in run.late_warnings():
         terminalreporter.write_line(f"warning: {warning}", yellow=True)
@@ -266,27 +263,22 @@ def _page(saved: "AnalysedRun") -> Path:
     return page.write(saved)
 
 
-def _pictures(saved: "AnalysedRun") -> None:
-    """Draw the pictures of the results of a run."""
+def _pictures(saved: "AnalysedRun", **material: Any) -> None:
+    """Draw the pictures of some material of a run."""
     from bench.show.charts import catalogue
 
     with refusing(f"{saved.plots} can't be written"):
-        catalogue.draw(saved.plots, results=saved.table)
-
-
-def _pictures_of_profiles(saved: "AnalysedRun") -> None:
-    """Draw the pictures of the profiles of a run, if it has some."""
-    from bench.show.charts import catalogue
-
-    if saved.traces.exists():
-        with refusing(f"{saved.plots} can't be written"):
-            catalogue.draw(saved.plots, profiles=saved.profiles)
+        catalogue.draw(saved.plots, **material)
 
 
 MADE_AT_END = (
     ("page", "report", _page),
-    ("pictures", "plot", _pictures),
-    ("pictures of profiles", "plot", _pictures_of_profiles),
+    ("pictures", "plot", lambda saved: _pictures(saved, results=saved.table)),
+    (
+        "pictures of profiles",
+        "plot",
+        lambda saved: _pictures(saved, profiles=saved.profiles) if saved.traces.exists() else None,
+    ),
 )
 """What is made of a run at its end, the command that makes it later, and what makes it."""
 

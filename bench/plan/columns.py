@@ -133,6 +133,40 @@ class PointColumn:
 TRUTHS = {"true": True, "false": False}
 """The values of a truth by their texts."""
 
+SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
+"""The units of a duration."""
+
+
+def _seconds(text: str) -> float:
+    number, unit = (text[:-1], text[-1]) if text[-1:] in SECONDS_OF else (text, "s")
+    return float(number) * SECONDS_OF[unit]
+
+
+def _share(text: str) -> float:
+    return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+
+
+READERS: Mapping[ValueKind, Callable[[str], Any]] = {
+    ValueKind.TEXT: str,
+    ValueKind.COUNT: int,
+    ValueKind.NUMBER: float,
+    ValueKind.TRUTH: TRUTHS.__getitem__,
+    ValueKind.SECONDS: _seconds,
+    ValueKind.SHARE: _share,
+}
+"""How a text of the command line becomes a value of a kind; one that has none raises ValueError or KeyError."""
+
+FORMS = {ValueKind.SECONDS: "a duration such as 90s, 30m or 1h", ValueKind.SHARE: "a share such as 2% or 0.02"}
+"""The form of a text that becomes a value, where it isn't the rule of the kind."""
+
+
+def read(kind: ValueKind, option: str, text: str) -> Any:
+    """Return the value of an option's text; raises WrongRequest if it has none."""
+    try:
+        return READERS[kind](text)
+    except (ValueError, KeyError):
+        raise WrongRequest(f"{option} {text} must be {FORMS.get(kind, kind.value)}") from None
+
 
 def written(value: Any) -> str:
     """Return a value as a sweep file and the command line have it."""

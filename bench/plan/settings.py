@@ -4,15 +4,11 @@ The fields of `bench.plan.sweep.Effort` declare the settings, as those of `Point
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.plan.columns import ValueKind, flag, is_of_kind
-from bench.plan.errors import WrongRequest
-
-SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
-"""The units of a duration."""
+from bench.plan.columns import ValueKind, flag, is_of_kind, read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,44 +36,11 @@ class Setting:
 
     def read(self, text: str) -> Any:
         """Return the value of a text of the command line; raises WrongRequest if it has none."""
-        return READERS[self.kind](self.option, text)
+        return read(self.kind, self.option, text)
 
     def mistake(self, value: object) -> str:
         """Return what is wrong with a value, empty if nothing is."""
         return "" if is_of_kind(self.kind, value) else f"{self.name} = {value!r} must be {self.kind.value}"
-
-
-def seconds(option: str, text: str) -> float:
-    """Return the seconds of a duration such as `90s`, `30m` or `1h`; without a unit they are seconds."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in SECONDS_OF else (text, "s")
-    try:
-        return float(number) * SECONDS_OF[unit]
-    except ValueError:
-        raise WrongRequest(f"{option} {text} must be a duration such as 90s, 30m or 1h") from None
-
-
-def share(option: str, text: str) -> float:
-    """Return the share of a text such as `2%` or `0.02`."""
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        raise WrongRequest(f"{option} {text} must be a share such as 2% or 0.02") from None
-
-
-def count(option: str, text: str) -> int:
-    """Return a whole number."""
-    try:
-        return int(text)
-    except ValueError:
-        raise WrongRequest(f"{option} {text} must be {ValueKind.COUNT.value}") from None
-
-
-READERS: Mapping[ValueKind, Callable[[str, str], Any]] = {
-    ValueKind.COUNT: count,
-    ValueKind.SECONDS: seconds,
-    ValueKind.SHARE: share,
-}
-"""How the texts of a kind are read; a truth has none."""
 
 
 def setting(default: Any, kind: ValueKind, meaning: str, example: str = "", option: str = "") -> Any:

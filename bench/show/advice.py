@@ -6,8 +6,8 @@ from typing import Any
 
 from bench.analyse.advice import LITTLE, Advice, Alternative, LayerKind, OtherSoftmax, PerItem
 from bench.analyse.flags import launch_bound
-from bench.analyse.standing import SLOWER
 from bench.plan.case import AS_IS
+from bench.plan.verdicts import SLOWER
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts

@@ -14,7 +14,6 @@ from bench.analyse.standing import (
     NAMED,
     NOT_TOLD,
     NOTHING,
-    SLOWER,
     Choice,
     choice,
     is_for_profiles,
@@ -25,6 +24,7 @@ from bench.plan.device import GRAPH, HOST, QUESTIONS
 from bench.plan.errors import NOT_FINITE
 from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
+from bench.plan.verdicts import SLOWER
 from bench.show import blocks
 from bench.show.columns import latency_text, speedup_text
 from bench.show.rows import Row, by_point, measured, unmeasured

@@ -81,7 +81,11 @@ class Lines:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with columns, which a terminal sets apart by `gap`; it writes a row in its `tone` behind `indent` spaces."""
+    """Rows with columns, which a terminal sets apart by `gap`; it writes a row in its `tone` behind `indent` spaces.
+
+    Headings have the tone `head`. Tables whose columns are to stand below each other name the same rows `among`: these
+    tell which columns there are, and how wide.
+    """
 
     kind: ClassVar = "table"
     columns: Sequence[Column]
@@ -89,6 +93,8 @@ class Table:
     gap: str = "  "
     indent: int = 0
     tone: Callable[[Any], str] | None = None
+    head: str = HEAD
+    among: Sequence[Any] = ()
 
     @property
     def cells(self) -> list[list[Cell]]:

@@ -3,7 +3,6 @@
 Bounds are rounded away from what they bound, so that no sentence says more than its numbers.
 """
 
-import dataclasses
 import math
 from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -31,8 +30,7 @@ MOST = 1e6
 def varying(points: Iterable[Point]) -> set[str]:
     """Return the columns in which the points differ, without those that models don't have, if all are models."""
     points = [*points]
-    columns = zip(*(dataclasses.astuple(point) for point in points), strict=True)
-    different = {name for name, values in zip(POINT_COLUMNS, columns, strict=False) if len(set(values)) > 1}
+    different = {name for name in POINT_COLUMNS if len({getattr(point, name) for point in points}) > 1}
     return different - {*OF_LAYERS} if all(is_model(point.layer) for point in points) else different
 
 
@@ -147,10 +145,7 @@ def by(low: float, high: float) -> str:
 
 def times(ratio: float, *, up: bool = True) -> str:
     """Return a bound as a ratio with two decimals, rounded up or down: `1.03x`."""
-    if ratio >= MOST:
-        return f"over {MOST:,.0f}x"
-    scaled = round(100 * float(ratio), 6)
-    return f"{(math.ceil(scaled) if up else math.floor(scaled)) / 100:.2f}x"
+    return f"{_rounded(ratio, 2, ROUND_CEILING if up else ROUND_FLOOR, trim=False)}x"
 
 
 def faster(ratio: float) -> str:
@@ -231,10 +226,10 @@ def _percent(ratio: float, towards: str) -> str:
     return _rounded(share, 0 if share >= 10 else 1, towards)
 
 
-def _rounded(value: float, digits: int, towards: str) -> str:
+def _rounded(value: float, digits: int, towards: str, *, trim: bool = True) -> str:
     # a float as people read it: 1.1 % is not rounded up to 1.2 % because it is stored as 1.1000000000000001
     if value >= MOST:
         return f"over {MOST:,.0f}"
     step = Decimal(1).scaleb(-digits)
     text = str(Decimal(f"{value:.9g}").quantize(step, rounding=towards))
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return text.rstrip("0").rstrip(".") if trim and "." in text else text

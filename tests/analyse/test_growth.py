@@ -9,7 +9,8 @@ import pytest
 from bench.analyse.axes import AXES, CHANNELS, HEADS, KEYS, TOKENS, Axis
 from bench.analyse.growth import Fit, Scaling, exponents, fit, scalings
 from bench.analyse.rows import Row, by, log_latencies
-from bench.analyse.standing import NAMED, SLOWER
+from bench.analyse.standing import NAMED
+from bench.plan.verdicts import SLOWER
 from bench.stats.estimates import Interval
 from tests.make.rows import HELD, Law, draws, exact, planted, timed_row
 

@@ -8,13 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from bench.analyse.rows import FASTER, OPEN, SLOWER, Row, by, log_latencies, log_speedups, pair
+from bench.analyse.rows import Row, by, log_latencies, pair
 from bench.analyse.summary import of_records
 from bench.plan.case import Case
-from bench.show.rows import plain
+from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, half_widths, interval
-from bench.store.table import of_rows
 from tests.make.points import vit_s
 from tests.make.records import samples
 from tests.make.results import modelled
@@ -42,15 +41,6 @@ def test_the_error_of_a_latency_comes_back_from_its_interval() -> None:
     assert math.isnan(of.freedom[1])
 
 
-def test_the_error_of_a_speedup_comes_back_from_its_interval() -> None:
-    """Four degrees of freedom: a half-width is 4.604 errors. The baseline has none, and one process knows none."""
-    cells = [(1.5, 1.2, 1.875, 4.0), (1.0, 1.0, 1.0, 4.0), (2.0, None, None, None)]
-    columns = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-    of = log_speedups([dict(zip(columns, each, strict=True)) for each in cells])
-    assert of.value == pytest.approx(np.log([1.5, 1.0, 2.0]))
-    assert of.error == pytest.approx([math.log(1.25) / 4.604, 0, math.nan], rel=1e-3, nan_ok=True)
-
-
 # pairs
 
 
@@ -65,7 +55,7 @@ def drawn(seed: int) -> tuple[Contrasts, dict[str, Row]]:
         for scatter in [rng.normal(0, 0.02) + rng.normal(0, 0.01, 6)]
     ]
     summary = of_records(records, "eager")
-    return summary.contrasts(point), {row["implementation"]: row for row in plain(of_rows(summary.rows(point)))}
+    return summary.contrasts(point), {row["implementation"]: row for row in summary.rows(point)}
 
 
 def test_a_pair_with_the_baseline_has_the_interval_of_its_contrast() -> None:

@@ -17,8 +17,6 @@ from bench.analyse.standing import (
     NAMED,
     NOT_TOLD,
     NOTHING,
-    OPEN,
-    SLOWER,
     Answer,
     Choice,
     Place,
@@ -29,6 +27,7 @@ from bench.analyse.standing import (
     places,
 )
 from bench.plan.case import CONTROL
+from bench.plan.verdicts import OPEN, SLOWER
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Contrasts, Values, contrasts, prior
 from bench.stats.estimates import Array, Interval
@@ -73,14 +72,13 @@ def test_the_fastest_is_shown_to_be_faster_than_every_other() -> None:
 
 
 def test_of_those_that_may_cost_much_the_one_with_the_least_bound_is_named() -> None:
-    """Errors of 2 % leave two open, whatever else they cost, and the one that is 20 % slower out."""
+    """Errors of 2 % leave two open, whatever else they cost, and the one that is 20 % slower out.
+
+    Of those within 2 % the cheapest leads though another seems faster; one that may cost more is not asked.
+    """
     by_name = places(of(0.01, 0.0, 0.2), COSTS)
     assert standings(by_name) == [("b", 1, NAMED), ("a", 2, OPEN), ("c", 3, SLOWER)]
     assert by_name["b"].further > 0
-
-
-def test_of_those_within_two_percent_the_one_that_costs_least_is_named() -> None:
-    """The cheapest leads though another seems faster, and one that may cost more than 2 % is not asked."""
     by_name = places(of(0.0, 0.004, 0.03, error=0.002), {"a": 2, "b": 1, "c": 0})
     assert standings(by_name) == [("b", 1, NAMED), ("a", 2, OPEN), ("c", 3, SLOWER)]
     assert math.exp(0.004) < slowdown(by_name["b"]).high <= GOOD

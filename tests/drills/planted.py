@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 from bench.analyse.analysed_run import load
-from bench.analyse.standing import FASTEST, NAMED, SLOWER
+from bench.analyse.standing import FASTEST, NAMED
 from bench.engine.run import run
 from bench.plan.case import POINT_COLUMNS
 from bench.plan.sweep import Request, load_sweep
+from bench.plan.verdicts import SLOWER
 from tests.planted import SHARES
 
 RUNS, WITHIN_S = 20, 60.0

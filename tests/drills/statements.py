@@ -27,7 +27,7 @@ from bench.show.comparison import duel
 from bench.show.markdown import markdown
 from bench.show.pages.run import page
 from bench.show.rows import by_point, plain
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from bench.show.terminal.results import results
 from bench.store.table import cases
 from impls.catalogue import compiled_from
@@ -112,13 +112,14 @@ def contradictions(run: Path) -> Iterator[str]:
     """Yield a line for each two statements on a run that can't both be true, and for each wrong count."""
     saved = AnalysedRun(run)
     rows_at, sweep = by_point(saved.table), saved.planned
-    texts = {"terminal": rendered(render(failures.blocks(saved.whole, sweep)), width=WIDE)}
-    texts["end"] = rendered(render(summary.blocks(saved.whole, saved.baseline, sweep)), width=WIDE)
+    texts = {"terminal": rendered(failures.blocks(saved.whole, sweep), width=WIDE)}
+    texts["end"] = rendered(summary.blocks(saved.whole, saved.baseline, sweep), width=WIDE)
     whole = page(saved)
     texts["page"] = "\n".join(_sentences_of(whole))
     said = {point: Said() for point in rows_at}
+    points = [case.point for case in cases(saved.whole)]
     for point, of in said.items():
-        _terminal(of, saved, point)
+        _terminal(of, saved.whole[[each == point for each in points]], saved.baseline)
     _page(whole, [*said.values()], saved.baseline or "")
     _export(said, saved)
     if len(said) == 1 and (run / "advice.md").exists():
@@ -134,11 +135,9 @@ def contradictions(run: Path) -> Iterator[str]:
 # what is read
 
 
-def _terminal(of: Said, saved: AnalysedRun, point: Point) -> None:
+def _terminal(of: Said, table: pd.DataFrame, baseline: str | None) -> None:
     """Read the table of a point as `show` prints it."""
-    at = [case.point == point for case in cases(saved.whole)]
-    table = saved.whole[at]
-    lines = rendered(results(table, saved.baseline, saved.whole), width=WIDE).splitlines()
+    lines = rendered(results(table, baseline), width=WIDE).splitlines()
     names = sorted((str(name) for name in table["implementation"] if name != CONTROL), key=len, reverse=True)
     head = next((number for number, line in enumerate(lines) if " latency " in line), None)
     if head is None:  # nothing was measured
@@ -150,7 +149,7 @@ def _terminal(of: Said, saved: AnalysedRun, point: Point) -> None:
         if name is None:
             break
         letters[name] = (re.match(r" +([A-Z1]*) ", line[2 + len(name) :]) or [" ", ""])[1]
-        _row(of, name, line[2 + len(name) :], saved.baseline or "", "terminal")
+        _row(of, name, line[2 + len(name) :], baseline or "", "terminal")
     of.explained |= {name for name, of_row in letters.items() if "R" in of_row}
 
 

@@ -9,6 +9,7 @@ from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep
 from bench.store import journal
 from bench.store.record import Origin
+from bench.store.table import of_rows
 from tests.make.points import point
 from tests.make.records import environment, measured
 
@@ -72,4 +73,4 @@ def test_a_point_changes_the_errors_of_those_before_it(tmp_path: Path) -> None:
     after = records.results()[:2]
     assert after[["latency_s", "processes"]].equals(first[["latency_s", "processes"]])
     assert after["log_ratio_error"][1] > first["log_ratio_error"][1]
-    assert records.rows(THREE[0]).equals(after)
+    assert of_rows(records.rows(THREE[0])).equals(after)

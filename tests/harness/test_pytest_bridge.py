@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bench.harness.pytest_bridge  # noqa: F401 - loaded once: a suite inside this process forgets what it loads itself
-from bench.analyse.summary import summarise
+from bench.analyse.summary import of_records
 from bench.plan.case import Case
 from bench.store.record import Record
 from tests.make.points import point
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.slow
 pytest_plugins = ["pytester"]
 
 SUITE = """
-from bench.analyse.summary import summarise
+from bench.analyse.summary import of_records
 from bench.harness.pytest_bridge import hand_over
 from tests.harness.test_pytest_bridge import measured
 
 def test_sweep(benchmark):
     records = measured(sdpa_s=6e-3)
-    hand_over(benchmark, records, summarise(records, "eager"))
+    hand_over(benchmark, records, of_records(records, "eager").all_rows())
 """
 
 
@@ -59,14 +59,14 @@ def test_every_row_has_a_name_a_group_and_its_samples(suite: pytest.Pytester) ->
     group = point().name
     done.stdout.fnmatch_lines([f"*benchmark '{group}': 2 tests*", "*test_sweep[[]eager-vit*", "*sdpa-vit*"])
     benchmarks = json.loads((suite.path / "out.json").read_text())["benchmarks"]
-    rows = summarise(measured(6e-3), "eager").set_index("implementation")
+    rows = {row["implementation"]: row for row in of_records(measured(6e-3), "eager").all_rows()}
     for entry, name in zip(benchmarks, ("eager", "sdpa"), strict=True):
         assert entry["name"] == f"test_sweep[{name}-{group}]"
         assert entry["fullname"].endswith(f"test_sweep.py::test_sweep[{name}-{group}]")
         assert entry["group"] == group
         assert (entry["params"]["num_tokens"], entry["params"]["implementation"]) == (7, name)
-        assert entry["extra_info"]["speedup"] == rows["speedup"].to_dict()[name]
-        assert entry["stats"]["median"] == rows["latency_s"].to_dict()[name]
+        assert entry["extra_info"]["speedup"] == rows[name]["speedup"]
+        assert entry["stats"]["median"] == rows[name]["latency_s"]
         assert entry["stats"]["iterations"] == 5
     assert benchmarks[0]["stats"]["data"] == [3e-3, 1e-3, 2e-3] * 2
     shutil.copy(suite.path / "out.json", suite.path / "again.json")

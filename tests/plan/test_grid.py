@@ -35,17 +35,20 @@ LEAST: dict[str, Any] = {**DEFAULTS, "threads": 1, "num_tokens": 10, "channels":
 ALL = {name: value for name, value in VIT_S.items() if value is not None}
 """All columns of a point of the vit layer."""
 
-TIMM = {
-    "deit_ti_16_224": ("deit_tiny_patch16_224", 224),
-    "deit_s_16_224": ("deit_small_patch16_224", 224),
-    "vit_b_16_224": ("vit_base_patch16_224", 224),
-    "vit_b_16_384": ("vit_base_patch16_384", 384),
-    "vit_l_16_224": ("vit_large_patch16_224", 224),
-    "vit_l_16_384": ("vit_large_patch16_384", 384),
-    "vit_h_14_224": ("vit_huge_patch14_224", 224),
-    "vit_b_16_1024": ("vit_base_patch16_224", 1024),
+TIMM: dict[str, tuple[str, dict[str, int], dict[str, str]]] = {
+    "deit_ti_16_224": ("deit_tiny_patch16_224", {}, {}),
+    "deit_s_16_224": ("deit_small_patch16_224", {}, {}),
+    "vit_b_16_224": ("vit_base_patch16_224", {}, {}),
+    "vit_b_16_384": ("vit_base_patch16_384", {}, {}),
+    "vit_l_16_224": ("vit_large_patch16_224", {}, {}),
+    "vit_l_16_384": ("vit_large_patch16_384", {}, {}),
+    "vit_h_14_224": ("vit_huge_patch14_224", {}, {}),
+    "vit_b_16_1024": ("vit_base_patch16_224", {"img_size": 1024}, {}),
+    "beit_base": ("beit_base_patch16_224", {}, {"attn_bias": "relative"}),
+    "dinov3_vits16": ("vit_small_patch16_dinov3", {"img_size": 224}, {"rope": "axial"}),
+    "eva02_small_336": ("eva02_small_patch14_336", {}, {"rope": "axial"}),
 }
-"""Our name, timm's, and the side of the image."""
+"""Our name, timm's, its options, and the columns beside the shape, which make it a layer `attention`."""
 
 EXPECTED = f"expected one of {', '.join(MODELS)}"
 
@@ -213,20 +216,21 @@ def timm() -> Any:
 
 @pytest.mark.parametrize("name", TIMM)
 def test_shapes_are_timms(timm: Any, name: str) -> None:
-    """Tokens with the class token, width, heads and QKV bias are those of the model that timm builds."""
-    theirs, side = TIMM[name]
+    """Tokens with their prefix, width, heads, and whether queries have a bias, beside the projection if not in it."""
+    theirs, options, own = TIMM[name]
     with torch.device("meta"):
-        model = timm.create_model(theirs, img_size=side, depth=1)  # its blocks are alike
+        model = timm.create_model(theirs, depth=1, **options)  # its blocks are alike
     attention = model.blocks[0].attn
-
     assert attention.qkv.in_features == attention.proj.out_features
     assert MODELS[name] == {
-        "layer": "vit",
-        "num_tokens": model.patch_embed.num_patches + model.num_prefix_tokens,
+        "layer": "attention" if own else "vit",
+        "num_tokens": model.patch_embed.num_patches + getattr(model, "num_prefix_tokens", 1),
         "channels": attention.proj.out_features,
         "num_heads": attention.num_heads,
-        "qkv_bias": attention.qkv.bias is not None,
+        "qkv_bias": attention.qkv.bias is not None or getattr(attention, "q_bias", None) is not None,
+        **own,
     }
+    assert ("rope" in own) == (getattr(model, "rope", None) is not None)
 
 
 def test_shapes_of_swin_are_timms(timm: Any) -> None:
@@ -245,29 +249,6 @@ def test_shapes_of_swin_are_timms(timm: Any) -> None:
             "attn_bias": "relative",
             "window_size": block.window_size[0],
         }
-
-
-@pytest.mark.parametrize(
-    ("name", "theirs", "options"),
-    [
-        ("beit_base", "beit_base_patch16_224", {}),
-        ("dinov3_vits16", "vit_small_patch16_dinov3", {"img_size": 224}),
-        ("eva02_small_336", "eva02_small_patch14_336", {}),
-    ],
-)
-def test_shapes_with_a_bias_or_rotary_embeddings_are_timms(
-    timm: Any, name: str, theirs: str, options: dict[str, int]
-) -> None:
-    """Tokens with their prefix, width, heads, and whether queries have a bias, beside the projection if not in it."""
-    with torch.device("meta"):
-        model = timm.create_model(theirs, depth=1, **options)
-    attention, ours = model.blocks[0].attn, MODELS[name]
-    prefix = getattr(model, "num_prefix_tokens", 1)
-    has_bias = attention.qkv.bias is not None or attention.q_bias is not None
-    assert (ours["num_tokens"], ours["channels"], ours["num_heads"], ours["qkv_bias"]) == (
-        *(model.patch_embed.num_patches + prefix, attention.qkv.in_features, attention.num_heads, has_bias),
-    )
-    assert ("rope" in ours) == (getattr(model, "rope", None) is not None)
 
 
 def test_shapes_of_sam_are_timms(timm: Any) -> None:
@@ -310,10 +291,20 @@ def test_shapes_are_those_of_transformers() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_is_a_point(name: str) -> None:
-    """Its layer has all columns that the model gives, and no other is missing."""
-    (only,) = expand({**DEFAULTS, "threads": 1, **MODELS[name]})
+def test_a_model_is_a_point_that_is_known_by_its_columns(name: str) -> None:
+    """Its layer has all columns that the model gives, and no other is missing; batch, dtype and mode are free."""
+    (only,) = expand({**DEFAULTS, "threads": 1, "mode": "train", "dtype": "bfloat16", "batch": 3, **MODELS[name]})
     assert {column: getattr(only, column) for column in MODELS[name]} == MODELS[name]
+    assert model_of(only) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("dinov3_vits16", {"attn_bias": "alibi"}), ("vit_b_16_224", {"channels": 600})]
+)
+def test_a_model_with_a_bias_that_it_lacks_or_other_channels_is_none(name: str, other: dict[str, Any]) -> None:
+    """Whatever else it has of the model."""
+    (only,) = expand({**DEFAULTS, "threads": 1, **MODELS[name], **other})
+    assert model_of(only) == ""
 
 
 def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
@@ -397,15 +388,3 @@ def test_what_is_no_shard_is_refused(text: str) -> None:
     assert refusal(parse_shard, text).startswith(f"--shard {text} must be I/N with whole numbers")
     assert parse_shard("2/3") == Shard(2, 3)
     assert "at most 13 shards, got 14" in refusal(part, POINTS, Shard(14, 14))
-
-
-def test_a_point_of_a_model_is_known_by_its_columns() -> None:
-    """Whatever its batch, dtype and mode; with a bias that the model lacks, or with other channels, it is no model."""
-    usual = {"device": "cpu", "mode": "train", "dtype": "bfloat16", "batch": 3, "threads": 1, "mask": "none"}
-    for name, columns in MODELS.items():
-        (point,) = expand({**usual, **columns})
-        assert model_of(point) == name
-    biased = {**MODELS["dinov3_vits16"], "attn_bias": "alibi"}
-    for columns in (biased, {**MODELS["vit_b_16_224"], "channels": 600}):
-        (point,) = expand({**usual, **columns})
-        assert model_of(point) == ""

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from bench.plan.settings import share
+from bench.plan.columns import ValueKind, read
 from bench.plan.sweep import SETTINGS, Effort
 from tests.refusals import refusal
 
@@ -39,7 +39,7 @@ def test_what_cannot_be_read_is_one_line(name: str, texts: list[str], rule: str)
     """It has the option, the text, and what could have come."""
     for text in texts:
         assert refusal(SETTINGS[name].read, text) == f"{SETTINGS[name].option} {text} must be {rule}"
-    assert refusal(share, "--allow", "much").startswith("--allow much must be a share")
+    assert refusal(read, ValueKind.SHARE, "--allow", "much").startswith("--allow much must be a share")
 
 
 @pytest.mark.parametrize(

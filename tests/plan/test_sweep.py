@@ -170,22 +170,6 @@ def test_what_a_caller_gives_replaces_what_the_file_says(tmp_path: Path) -> None
     assert effort == Effort(processes=5, race=True, bound=0.5, budget_s=1.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "refusal"),
-    [
-        (
-            {"implementations": ["sdap"]},
-            f"unknown implementation 'sdap'; expected one of {ALL_IMPLEMENTATIONS}; did you mean sdpa?",
-        ),
-        ({"overrides": {"channels": [100], "num_heads": [3]}}, "channels = 100 must be divisible by num_heads = 3"),
-        ({"effort": {"race": False, "within_s": 60.0}}, NEEDS_A_RACE),
-    ],
-)
-def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any], refusal: str) -> None:
-    """Values from the command line keep the same rules as the file's."""
-    assert refusal_of(load, tmp_path, EAGER + GRID, **options) == f"mine.toml: {refusal}"
-
-
 def test_a_sweep_has_a_control_unless_it_says_no(tmp_path: Path) -> None:
     """The control is measured after the implementations, is none of them, and runs the baseline."""
     sweep = load(tmp_path, 'implementations = ["eager", "sdpa"]\nbaseline = "sdpa"\n' + GRID)
@@ -260,6 +244,19 @@ def unknown(name: object, near: str = "") -> str:
 def test_refusals(tmp_path: Path, text: str, refusal: str) -> None:
     """A wrong file is refused in one line: the file, the key, the value, and what was expected."""
     assert refusal_of(load, tmp_path, text) == f"mine.toml: {refusal}"
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ({"implementations": ["sdap"]}, unknown("sdap", "sdpa")),
+        ({"overrides": {"channels": [100], "num_heads": [3]}}, "channels = 100 must be divisible by num_heads = 3"),
+        ({"effort": {"race": False, "within_s": 60.0}}, NEEDS_A_RACE),
+    ],
+)
+def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any], refusal: str) -> None:
+    """Values from the command line keep the same rules as the file's."""
+    assert refusal_of(load, tmp_path, EAGER + GRID, **options) == f"mine.toml: {refusal}"
 
 
 @pytest.mark.parametrize("text", ["[[grid]\n", b"\xff\xfe", "a = 1\na = 2\n"])

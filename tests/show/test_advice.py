@@ -13,7 +13,7 @@ from bench.show import advice as words
 from bench.show.advice import after, as_json, before, stopped
 from bench.show.blocks import Block
 from bench.show.markdown import markdown
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from bench.stats.estimates import UNKNOWN, Interval
 from impls.catalogue import GRAPH
 from tests.make.advice import FLAGS, POINT, advised, core, looks, seen
@@ -21,7 +21,7 @@ from tests.make.advice import FLAGS, POINT, advised, core, looks, seen
 
 def screen(blocks: list[Block]) -> str:
     """Return what a terminal shows."""
-    return rendered(render(blocks))
+    return rendered(blocks)
 
 
 def test_a_look_has_no_table() -> None:

@@ -69,7 +69,8 @@ def test_how_a_core_got_in_is_a_column() -> None:
     """Its text is shown, and cut where it is long; without any the column is left out."""
     table = timed([vit_s(num_tokens=50)], {"eager": 0.01, "sdpa": 0.005})
     way = "graph, 1 of 3 softmaxes stay, as that at a_long_name_of_a_package/file.py:3"
-    shown = [rendered(table_of(table.assign(adapted_by=each), "eager"), width=200) for each in (None, "graph", way)]
+    tables = [table_of(table.assign(adapted_by=each), "eager") for each in (None, "graph", way)]
+    shown = [rendered(each, width=200) for each in tables]
     assert ["core by" in each for each in shown] == [False, True, True]
     assert "graph, 1 of 3 softmaxes stay" in shown[2]
     assert way not in shown[2]

@@ -9,7 +9,7 @@ from bench.plan.sweep import Sweep
 from bench.show.answer import points_of
 from bench.show.failures import blocks, failing, of_baseline, reasons, sentence, told
 from bench.show.rows import Row
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from tests.make.points import vit_s
 from tests.make.results import quick, results, timed
 
@@ -149,23 +149,23 @@ def test_all_failures_are_listed_each_reason_once() -> None:
     fates |= {cases[2]: ("timeout", "after 300 s"), cases[3]: ("unsupported", "no bias")}
     table = results(cases, fates)
     table.loc[table["implementation"].eq("mha") & table["status"].eq("ok"), "detail"] = "crashed: killed"
-    failed, untried = rendered(render(blocks(table))).split("not tried: 1 case\n")
+    failed, untried = rendered(blocks(table)).split("not tried: 1 case\n")
     assert failed.startswith("failed: 4 cases\n")
     assert re.search(r"timeout +mha +after 300 s; at N=197\n", failed)
     assert re.search(r"oom +eager +\[80\] GiB; at N=197\n +oom +sdpa +\[80\] GiB; at N=197 and N=50\n", failed)
     assert re.match(r" +unsupported +flex +no bias; at N=197\n", untried)
     assert re.search(r"measured, with a doubt: 1 case\n +ok +mha +crashed: killed; at N=50\n", untried)
-    assert rendered(render(blocks(results(cases)))) == "all 8 cases were measured\n"
+    assert rendered(blocks(results(cases))) == "all 8 cases were measured\n"
 
 
 def test_the_control_is_no_case() -> None:
     """It isn't counted among those that were measured; where it failed it is listed by its own name."""
     cases = [Case(vit_s(), name) for name in ("eager", "sdpa", CONTROL)]
-    assert rendered(render(blocks(results(cases)))) == "all 2 cases were measured\n"
-    text = rendered(render(blocks(results(cases, {cases[2]: ("error", "worked on")}))))
+    assert rendered(blocks(results(cases))) == "all 2 cases were measured\n"
+    text = rendered(blocks(results(cases, {cases[2]: ("error", "worked on")})))
     assert text.startswith("failed: the control at 1 point\n")
     both = results(cases, dict.fromkeys(cases[1:], ("error", "worked on")))
-    assert rendered(render(blocks(both))).startswith("failed: 1 case, and the control at 1 point\n")
+    assert rendered(blocks(both)).startswith("failed: 1 case, and the control at 1 point\n")
     assert sentence(points_of(both)).startswith("1 of 2 cases have no time")
 
 
@@ -176,7 +176,7 @@ def test_cases_that_wait_are_counted_by_the_plan() -> None:
     table = results([Case(each, name) for each in at for name in ("eager", "sdpa")])
     said = "296 of 300 cases (100 points × 3 implementations) have no time: 296 not tried yet (100 points)."
     assert sentence(points_of(table, sweep)) == said
-    assert rendered(render(blocks(table, sweep))) == said + "\n"
+    assert rendered(blocks(table, sweep)) == said + "\n"
 
 
 def test_a_failed_point_is_named_among_those_of_the_plan() -> None:
@@ -184,5 +184,5 @@ def test_a_failed_point_is_named_among_those_of_the_plan() -> None:
     case = Case(vit_s(), "sdpa")
     table = results([Case(vit_s(), "eager"), case], {case: ("error", "no")})
     sweep = Sweep("mine", (vit_s(), vit_s(num_tokens=50)), ("eager", "sdpa"))
-    assert re.search(r"error +sdpa +no; at N=197\n", rendered(render(blocks(table, sweep))))
-    assert re.search(r"error +sdpa +no\n", rendered(render(blocks(table))))
+    assert re.search(r"error +sdpa +no; at N=197\n", rendered(blocks(table, sweep)))
+    assert re.search(r"error +sdpa +no\n", rendered(blocks(table)))

@@ -8,7 +8,7 @@ import pytest
 from bench.analyse.profile import HEAVY
 from bench.show.profile import blocks, row_of
 from bench.show.rows import Row
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from bench.store.profile import Profile, ProfiledOperator
 from tests.make.profiles import STEPS, by_graph, profile, stepwise
 from tests.make.results import ORIGIN, results
@@ -17,7 +17,7 @@ from tests.profiling.gpu_trace import eager_profile
 
 def lines(of: Profile, top: int = 10, row: Row | None = None) -> list[str]:
     """Return what is printed of a profile."""
-    return rendered(render(blocks(of, row, top))).splitlines()
+    return rendered(blocks(of, row, top)).splitlines()
 
 
 def cells(*operators: ProfiledOperator, top: int = 10) -> list[list[str]]:

@@ -16,7 +16,7 @@ from bench.show.answer import At, points_of
 from bench.show.blocks import Table
 from bench.show.doubts import FEW_ROWS, warnings
 from bench.show.summary import MOST_LINES, log_line
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from bench.stats.estimates import Interval
 from bench.store.saved_run import SavedRun
 from tests.make.points import vit_s
@@ -29,7 +29,7 @@ CASES = [Case(vit_s(), name) for name in ("eager", "manual", "sdpa", "mha")]
 
 def lines(table: pd.DataFrame, width: int = 80, planned: Sweep | None = None) -> list[str]:
     """Return the lines at the end of a run."""
-    return rendered(render(summary.blocks(table, "eager", planned=planned)), width=width).splitlines()
+    return rendered(summary.blocks(table, "eager", planned=planned), width=width).splitlines()
 
 
 def test_quick_ends_in_some_thirty_lines_of_eighty_characters() -> None:
@@ -116,7 +116,7 @@ def test_choices_that_bring_something_are_pointed_out() -> None:
 def of_points(points: Sequence[At], width: int) -> list[str]:
     """Return the lines of a table of points in a terminal of this width."""
     blocks = [Table(summary.point_columns("eager"), summary.point_lines(points))]
-    return rendered(render(blocks), width=width).splitlines()
+    return rendered(blocks, width=width).splitlines()
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

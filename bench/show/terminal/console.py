@@ -6,7 +6,7 @@ import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
@@ -22,7 +22,6 @@ PLAIN_WIDTH = 180
 THEME = Theme({HEAD: "bold", PLAIN: "", WARNING: "yellow", BAD: "red", GOOD: "bold green", QUIET: "dim"})
 """The style of each tone."""
 
-SPACING = "  "
 CODE_INDENT = 4
 
 LEAST, FEWEST = 40, 12
@@ -43,29 +42,12 @@ class Safe(Console):
         raise BrokenPipeError
 
 
-def console(file: IO[str] | None = None, *, stderr: bool = False) -> Console:
-    """Return a console on a file, standard output by default; if it is no terminal, it is wide and without colour."""
-    target = Safe(file=file, stderr=stderr, highlight=False, theme=THEME)
+def console(*, stderr: bool = False) -> Console:
+    """Return a console on standard output or errors; if that is no terminal, it is wide and without colour."""
+    target = Safe(stderr=stderr, highlight=False, theme=THEME)
     if not target.is_terminal and "COLUMNS" not in os.environ:
         target.width = PLAIN_WIDTH
     return target
-
-
-def rendered(renderable: RenderableType, *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
-    """Return what a console of this width would show, with ANSI codes only if `colour` is set."""
-    target = Safe(
-        file=io.StringIO(),
-        width=width,
-        highlight=False,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        no_color=not colour,
-        legacy_windows=False,
-        theme=THEME,
-    )
-    with target.capture() as capture:
-        target.print(renderable)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
 @dataclass(frozen=True)
@@ -90,6 +72,23 @@ def render(blocks: Iterable[Block], stamp: str = "") -> RenderableType:
     return Stamped(content, f"{stamp} |") if stamp else content
 
 
+def rendered(blocks: Iterable[Block], stamp: str = "", *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
+    """Return blocks as a console of this width would show them, with ANSI codes only if `colour` is set."""
+    target = Safe(
+        file=io.StringIO(),
+        width=width,
+        highlight=False,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        legacy_windows=False,
+        theme=THEME,
+    )
+    with target.capture() as capture:
+        target.print(render(blocks, stamp))
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
 def _parts(block: Block) -> Iterator[RenderableType]:
     match block:
         case Lines():
@@ -112,10 +111,10 @@ class Fitting:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Yield the table, line by line; without headings it has no line of them."""
         of = self.table
-        fitted = fit(of.columns, of.rows, options.max_width - of.indent, of.gap)
+        fitted = _fit(of.columns, of.among or of.rows, options.max_width - of.indent, len(of.gap))
         if any(each.column.heading for each in fitted):
-            yield row_line(fitted, None, of.gap, HEAD, of.indent)
-        yield from (row_line(fitted, row, of.gap, of.tone(row) if of.tone else PLAIN, of.indent) for row in of.rows)
+            yield _row_line(fitted, None, of)
+        yield from (_row_line(fitted, row, of) for row in of.rows)
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,9 @@ class Fitted:
         return [part for line in text.splitlines() for part in textwrap.wrap(line, self.width, break_on_hyphens=False)]
 
 
-def fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gap: str = SPACING) -> list[Fitted]:
+def _fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gaps: int) -> list[Fitted]:
     """Return the columns that aren't empty for these rows and fit side by side into `width` characters."""
-    gaps, fitted = len(gap), []
+    fitted = list[Fitted]()
     for column in _split(columns):
         if any(cells := [column.text(row) for row in rows]):
             lines = (line for cell in (column.heading, *cells) for line in cell.splitlines())
@@ -172,15 +171,15 @@ def _split(columns: Iterable[Column]) -> Iterator[Column]:
             yield Column(column.interval_heading, column.interval, rank=column.interval_rank)
 
 
-def row_line(fitted: Sequence[Fitted], row: Any, gap: str = SPACING, tone: str = PLAIN, indent: int = 0) -> Text:
+def _row_line(fitted: Sequence[Fitted], row: Any, table: Table) -> Text:
     """Return the cells of a row, or the headings, side by side: text to the left, numbers to the right."""
-    whole = Text(style=tone)
+    whole = Text(style=table.head if row is None else table.tone(row) if table.tone else PLAIN)
     lines = itertools.zip_longest(*(each.lines(row) for each in fitted), fillvalue="")
     for number, parts in enumerate(lines):
-        whole.append("\n" * bool(number) + " " * indent)
+        whole.append("\n" * bool(number) + " " * table.indent)
         for each, part in zip(fitted, parts, strict=True):
             of, is_number = each.column.tone, each.column.number is not None
             aligned = part.rjust(each.width) if is_number else part.ljust(each.width)
-            whole.append(aligned + gap, of(row) if of and row is not None else "")
+            whole.append(aligned + table.gap, of(row) if of and row is not None else "")
         whole.rstrip()
     return whole

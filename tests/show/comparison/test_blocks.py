@@ -16,7 +16,7 @@ from bench.plan.verdicts import VERDICTS
 from bench.show.comparison.blocks import as_csv, as_json, blocks
 from bench.show.comparison.report import EVENTS, STAMP, Report
 from bench.show.markdown import MOST_CHARACTERS, markdown
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from bench.stats.limits import Limits
 from tests.make.comparisons import NOISY, every_verdict
 from tests.make.records import case
@@ -110,7 +110,7 @@ def test_every_line_of_a_forced_comparison_is_stamped(width: int, colour: bool) 
     comparison = compare(table(at(case("sdpa"), 1.0)), table(new))
     report = Report(comparison, unlike=("cores: 2 against 8", "torch: '2.13.0' against '2.14.0'"), notes=("a note",))
     lines = re.sub(
-        r"\x1b\[[0-9;]*m", "", rendered(render(blocks(report), report.mark), width=width, colour=colour)
+        r"\x1b\[[0-9;]*m", "", rendered(blocks(report), report.mark, width=width, colour=colour)
     ).splitlines()
     assert all(line.startswith(f"{STAMP} |") for line in lines)
     assert max(map(len, lines)) <= width
@@ -141,7 +141,7 @@ def test_no_line_is_wider_than_the_console(width: int) -> None:
 def shown(comparison: pd.DataFrame | Report, width: int = 120) -> str:
     """Return what a console without colours shows."""
     report = comparison if isinstance(comparison, Report) else Report(comparison)
-    return rendered(render(blocks(report), report.mark), width=width)
+    return rendered(blocks(report), report.mark, width=width)
 
 
 def line_of(comparison: pd.DataFrame, word: str) -> str:

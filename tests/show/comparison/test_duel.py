@@ -16,7 +16,7 @@ from bench.plan.verdicts import DIFFERENT, FASTER, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import NAMES, ROWS, WAYS
 from bench.show.comparison.duel import Told, as_json, blocks, differences, headline
 from bench.show.markdown import MOST_CHARACTERS, markdown
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from bench.show.text import faster
 from bench.stats.estimates import UNKNOWN, Interval
 from bench.store.environment import Environment
@@ -68,7 +68,7 @@ def told(*verdicts: Verdict, sides: dict[str, Any] | None = None, weights: str |
 
 def said(of: Told, width: int = 200) -> str:
     """Return what a terminal shows."""
-    return rendered(render(blocks(of)), width=width)
+    return rendered(blocks(of), width=width)
 
 
 def test_medians_that_contradict_the_speedup_have_their_reason_beside_them() -> None:

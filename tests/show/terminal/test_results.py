@@ -1,8 +1,8 @@
 """The table of results in the terminal."""
 
-import io
 import re
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from bench.analyse.flags import UNSETTLED
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case, Point
-from bench.show.terminal.console import console, rendered
+from bench.show.terminal.console import console, render, rendered
 from bench.show.terminal.results import results as table_of
 from bench.store.record import Samples
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
@@ -32,9 +32,11 @@ def some(fates: dict[Case, Fate] | None = None) -> pd.DataFrame:
     return results([case for at in AT for case in cases(at)], fates)
 
 
-def shown(table: pd.DataFrame, width: int = 140) -> str:
-    """Return the results as a console of this width shows them, without colour."""
-    return rendered(table_of(table, "eager"), width=width)
+def shown(
+    table: pd.DataFrame, width: int = 140, baseline: str | None = "eager", *, colour: bool = False, **options: Any
+) -> str:
+    """Return the results as a console of this width shows them."""
+    return rendered(table_of(table, baseline, **options), width=width, colour=colour)
 
 
 def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
@@ -63,23 +65,23 @@ def test_a_run_whose_control_differs_begins_with_that() -> None:
     assert first.startswith("identical code differs here")
     assert CONTROL not in " ".join(line for line in rest if "0 µs" in line)
     some = off.query("implementation == 'sdpa'")
-    assert rendered(table_of(some, "eager", whole=off)).startswith("identical code differs here")
+    assert shown(some, whole=off).startswith("identical code differs here")
     assert "identical code" not in shown(right) + shown(some)
 
 
 def test_a_baseline_that_is_not_known_is_said_to_be_so() -> None:
     """Ratios without what they refer to are shown, and said to be such; without ratios nothing is said."""
-    assert "baseline of these speed-ups is not known" in rendered(table_of(some(), None))
+    assert "baseline of these speed-ups is not known" in shown(some(), baseline=None)
     assert "not known" not in shown(some())
     without = some({Case(at, "eager"): ("crashed", "signal 9") for at in AT})
-    text = rendered(table_of(without, None))
+    text = shown(without, baseline=None)
     assert [words in text for words in ("not known", "speed-up", "latency")] == [False, False, True]
 
 
 def test_points_are_counted_and_named_by_the_plan() -> None:
     """One that waits is counted, and what it differs in names the one that was measured, and isn't said of all."""
     table = results(cases(AT[0]), {cases(AT[0])[0]: ("error", "no")})
-    head, shared, *rest = rendered(table_of(table, "eager", planned=AT)).splitlines()
+    head, shared, *rest = shown(table, planned=AT).splitlines()
     assert "failed at 1 of 2 points" in head
     assert "N=197" not in shared
     assert any(line.startswith("N=197 ") for line in rest)
@@ -181,14 +183,14 @@ def test_failures_of_a_point_are_gathered_by_their_reason() -> None:
     assert "[/red] x[0]" in shown(results([*cases(vit_s()), odd], {odd: ("error", "IndexError: [/red] x[0]")}))
 
 
-def test_colours_are_for_terminals_only() -> None:
+def test_colours_are_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
     """What to use stands out in green and what failed in red; a file has none, and room for every column."""
-    table, file = some({Case(vit_s(), "mha"): ("oom", "")}), io.StringIO()
-    console(file).print(table_of(table, "eager"))
-    assert "\x1b" not in file.getvalue()
-    assert "faults/call" in file.getvalue()
-    assert "\x1b[31m" in rendered(table_of(table, "eager"), colour=True)
-    assert "\x1b[1;32m" in rendered(table_of(results(cases(vit_s()), processes=10), "eager"), colour=True)
+    table = some({Case(vit_s(), "mha"): ("oom", "")})
+    console().print(render(table_of(table, "eager")))
+    printed = capsys.readouterr().out
+    assert ("\x1b" in printed, "faults/call" in printed) == (False, True)
+    assert "\x1b[31m" in shown(table, colour=True)
+    assert "\x1b[1;32m" in shown(results(cases(vit_s()), processes=10), colour=True)
 
 
 def test_on_a_known_card_its_data_sheet_stands_beside_what_was_seen() -> None:
@@ -196,7 +198,7 @@ def test_on_a_known_card_its_data_sheet_stands_beside_what_was_seen() -> None:
     at = vit_s(device="cuda", timing="device-cold", dtype="bfloat16")
     ceilings = {CEILING_FLOPS: 700e12, CEILING_BYTES: 4e12}
     table = timed([at], {"eager": 1e-4, "sdpa": 5e-5}).assign(device_name="NVIDIA H200 140 GiB", **ceilings)
-    text = rendered(table_of(table, "eager"), width=300)
+    text = shown(table, 300)
     assert "of data sheet" in text
     assert "71% of the data sheet's 989 TFLOP/s" in text
-    assert "data sheet" not in rendered(table_of(timed([vit_s()], {"eager": 0.02, "sdpa": 0.01}), "eager"), width=300)
+    assert "data sheet" not in shown(timed([vit_s()], {"eager": 0.02, "sdpa": 0.01}), 300)

@@ -7,7 +7,7 @@ import pytest
 
 from bench.plan.case import Case
 from bench.show.terminal import scaling
-from bench.show.terminal.console import render, rendered
+from bench.show.terminal.console import rendered
 from tests.make.points import vit_s
 from tests.make.results import Fate, quick, results
 
@@ -22,7 +22,7 @@ def table(fates: dict[Case, Fate] | None = None, processes: int = 3, places: int
 
 def shown(of: pd.DataFrame, width: int = 180) -> str:
     """Return what a console of this width shows of the series of a table."""
-    return rendered(render(scaling.blocks(scaling.series(of), width)), width=width)
+    return rendered(scaling.blocks(scaling.series(of), width), width=width)
 
 
 def line_of(text: str, start: str) -> str:
