@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from impls.catalogue import IMPLEMENTATIONS
 
 if TYPE_CHECKING:
-    from impls.contract import Adapt, Attend, Implementation, Unresolved, Unsupported, compiling, masked
+    from impls.contract import Adapt, Attend, Implementation, Unresolved, Unsupported, compiling, masked, with_attend
     from impls.layers.attention import Attention
     from impls.layers.conv import ConvSelfAttention
     from impls.layers.core import Core
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from impls.layers.self_attention import SelfAttention
     from impls.layers.vit import ViTAttention
     from impls.lookup import activate, build, compiles, resolve, versions
-    from impls.modules.core import with_attend
     from impls.runtimes import Operator, Runtime
     from impls.torch_compile import compiled
 
@@ -49,7 +48,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "contract": "Adapt Attend Implementation Unresolved Unsupported compiling masked",
+    "contract": "Adapt Attend Implementation Unresolved Unsupported compiling masked with_attend",
     "layers.attention": "Attention",
     "layers.conv": "ConvSelfAttention",
     "layers.core": "Core",
@@ -57,7 +56,6 @@ _MODULES = {
     "layers.self_attention": "SelfAttention",
     "layers.vit": "ViTAttention",
     "lookup": "activate build compiles resolve versions",
-    "modules.core": "with_attend",
     "runtimes": "Operator Runtime",
     "torch_compile": "compiled",
 }

@@ -100,7 +100,7 @@ class Entry:
 
     `adapter` is `module:attribute` in `impls`. The command `list` prints `meaning` and `supports`.
     `layers` are the class names of the only layers that it is written for; empty if it is for all.
-    `refuses` maps the class name of a layer that it can never compute to the reason; `Wrapper` is any stranger's.
+    `refuses` maps the class name of a layer that it can never compute to the reason; STRANGE is any stranger's.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
     `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
@@ -139,6 +139,9 @@ class Entry:
         return self.refuses.get(layer, NOT_WRITTEN if is_unknown else "")
 
 
+STRANGE = ""
+"""What stands for the class name of a layer that is none of the suite."""
+
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
 _MHA_LAYERS = ("ViTAttention", "PatchAttention", "Attention")
@@ -159,19 +162,19 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "eager": Entry("attend.eager:adapt",
         "as the source writes it: two matrix products with a softmax between them", Style("#1a1a1a", SOLID, "o"),
         scores=ALL, advised=2),
-    "as_is": Entry("modules.core:as_is", "the layer or model as it is: its own core, its library's choice",
+    "as_is": Entry("contract:as_is", "the layer or model as it is: its own core, its library's choice",
         Style("#8020f0", SOLID, "*", hollow=True)),
     "graph": Entry("graph.running:unchanged",
         "the module's graph, traced by torch, unchanged: a control that says what tracing alone changes",
         Style("#5c4b8a", DOTTED, "<", hollow=True)),
-    "compiled": Entry("modules.core:compiled", "torch.compile of the layer or model as it is",
+    "compiled": Entry("torch_compile:adapt", "torch.compile of the layer or model as it is",
         Style("#b984f7", DASHED, "X", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
         compiles=True, advised=7),
     "manual": Entry("attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^"), scores=ONE),
     "stepwise": Entry("whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
         Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", scores=ALL,
-        refuses={"Wrapper": NOT_WRITTEN}, for_profiles=True),
+        refuses={STRANGE: NOT_WRITTEN}, for_profiles=True),
     "online": Entry("attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",

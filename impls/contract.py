@@ -1,9 +1,11 @@
 """The contract between a layer and its implementations."""
 
+import copy
 import importlib
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial, reduce, wraps
 from inspect import Parameter
 from typing import Any
@@ -14,6 +16,9 @@ from impls.catalogue import CAUSAL, CORE_KEYWORDS, NO_MASK, PADDING
 
 MASKS = (NO_MASK, CAUSAL, PADDING)
 """The masks that a layer's attribute may name; other texts are no concern of the suite."""
+
+BY_ATTEND = "self.attend"
+"""How the core of a layer with an attend of its own was replaced."""
 
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
@@ -41,6 +46,73 @@ class Unsupported(Exception):  # noqa: N818 - a status, not an error
 
 class Unresolved(LookupError):  # noqa: N818 - a name that can't be used
     """The name leads to no adapter or no layer; the message is the reason."""
+
+
+class WithoutCore(Unsupported):
+    """The layer has no core that can be replaced, and no other way to take one."""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What takes the place of a layer's core: an attend with options.
+
+    `switch` is the name of this attention in the libraries of models, `sdpa` or `eager`; empty if none has it.
+    """
+
+    attend: Attend
+    switch: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> Attend:
+        """The attend with its options, right for a query whose keys are all hidden."""
+        safely: Attend = getattr(self.attend, "safely", self.attend)
+        return partial(safely, **self.options) if self.options else safely
+
+    def put_into(self, layer: nn.Module) -> None:
+        """Put the attend into a layer, in the place of its own, which may be a function, a method or a module."""
+        layer._modules.pop("attend", None)
+        vars(layer).pop("attend", None)
+        layer.attend = fitted(self.attend, layer, **self.options)  # type: ignore[assignment]  # no submodule
+
+
+def with_attend(attend: Attend, switch: str = "") -> Adapt:
+    """Return the adapter that replaces a layer's core by `attend`.
+
+    The adapted layer shares its parameters with the original layer, which is not changed.
+    The keywords that `attend` declares are the options of the adapter, except those by which it says what it can do.
+    If the layer's library has a `switch` to this attention, `sdpa` or `eager`, that is used. If the attend is torch's
+    own function in a context, its attribute `inside`, calls of a module that calls the function run in that context. An
+    attend that is not right for a query whose keys are all hidden has one that is, its attribute `safely`.
+    The adapter raises `WithoutCore` for a layer that has no attend and knows no other way by a method `with_core`. It
+    raises `Unsupported` for one whose core can't be replaced, or asks for more than `attend` declares, such as a mask.
+    """
+
+    def adapt(layer: nn.Module, **options: Any) -> Implementation:
+        core = Replacement(attend, switch, options)
+        if with_core := attribute(layer, "with_core"):
+            adapted: nn.Module = with_core(core)
+            return adapted
+        if not takes_core(attribute(layer, "attend")):
+            raise WithoutCore(f"{type(layer).__name__} has no attend that takes queries, keys, values and a scale")
+        adapted = copy.copy(layer)
+        adapted._modules = dict(layer._modules)  # a core that is a module must not appear in the original
+        core.put_into(adapted)
+        vars(adapted)["adapted_by"] = BY_ATTEND
+        return adapted
+
+    adapt.options = declared_options(attend).difference(CORE_KEYWORDS)  # type: ignore[attr-defined]  # functions take attributes
+    return compiling(adapt) if getattr(attend, "compiles", False) else adapt
+
+
+def is_ours(layer: object) -> bool:
+    """Return whether a layer is one of the suite."""
+    return type(layer).__module__.startswith(f"{__package__}.layers.")
+
+
+def as_is(layer: nn.Module) -> Implementation:
+    """Return the layer as it is."""
+    return layer
 
 
 def imported(path: str, what: str) -> Callable[..., Any]:

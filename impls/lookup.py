@@ -1,6 +1,7 @@
 """Find an adapter by its name, and build an implementation from a layer and a name."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
 import torch
@@ -8,11 +9,19 @@ from torch import nn
 from torch.nn import attention
 
 from impls.attend.foreign import attend_of
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, parse
-from impls.contract import Adapt, Implementation, Unresolved, Unsupported, declared_options, imported
-from impls.graph.running import InGraph
-from impls.modules.core import has_idle_attend, with_attend
-from impls.modules.wrapper import Wrapper
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, STRANGE, Entry, Name, parse
+from impls.contract import (
+    Adapt,
+    Implementation,
+    Unresolved,
+    Unsupported,
+    WithoutCore,
+    attribute,
+    declared_options,
+    imported,
+    is_ours,
+    with_attend,
+)
 
 
 def build(layer: nn.Module, name: str) -> Implementation:
@@ -31,10 +40,9 @@ def build(layer: nn.Module, name: str) -> Implementation:
     adapt = resolve(base)
     _check_options(adapt, parsed)
     is_whole = base not in IMPLEMENTATIONS and not hasattr(adapt, "options")  # those of `with_attend` have them
-    if is_whole and isinstance(layer, Wrapper) and layer.is_plain and not has_idle_attend(layer):
-        own = adapt(layer.inner, **parsed.options)  # one of a user's own gets the module that it is written for
-        if not isinstance(own, InGraph):  # its wrapper has other ways
-            return own
+    if is_whole and (bare := attribute(layer, "bare")) is not None:
+        with suppress(WithoutCore):  # its wrapper has other ways
+            return adapt(bare, **parsed.options)  # one of a user's own gets the module that it is written for
     return adapt(layer, **parsed.options)
 
 
@@ -61,10 +69,7 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 def _refusal(entry: Entry, layer: nn.Module) -> str:
     """Return why an implementation can't compute a layer here: the layer, no GPU, no package; empty if it may."""
-    kind = type(layer)
-    if (isinstance(layer, Wrapper) or kind.__module__.startswith(f"{__package__}.layers.")) and (
-        reason := entry.refusal(kind.__name__)
-    ):
+    if reason := entry.refusal(type(layer).__name__ if is_ours(layer) else STRANGE):
         return reason
     places = {each.device.type for each in (*layer.parameters(), *layer.buffers())}
     if entry.on_gpu and "cuda" not in places and (places or not torch.cuda.is_initialized()):

@@ -14,10 +14,9 @@ from torch import Tensor, nn
 
 from impls.attend import sdpa
 from impls.catalogue import CAUSAL, NO_MASK, parse
-from impls.contract import Attend, Implementation, Unresolved, Unsupported, declared_options
+from impls.contract import Attend, Implementation, Unresolved, Unsupported, declared_options, with_attend
 from impls.lookup import resolve
-from impls.modules.core import with_attend
-from impls.modules.wrapper import CORE_DIMENSIONS, ORIGINAL, SDPAReplaced, stand_in
+from impls.sdpa_calls import CORE_DIMENSIONS, ORIGINAL, SDPAReplaced, stand_in
 from impls.table import SDPA, ChoiceTable, WrongTable, load, nearest
 
 MASKS = (NO_MASK, CAUSAL)

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from impls.attend import eager, sdpa
-from impls.contract import Adapt, Implementation, compiling
-from impls.modules.core import compile_in_place
+from impls.contract import Adapt, Implementation, as_is, compiling
 
 
 def compiled(adapt: Adapt, **options: Any) -> Adapt:
@@ -22,7 +21,7 @@ def compiled(adapt: Adapt, **options: Any) -> Adapt:
         implementation = adapt(layer)
         if isinstance(implementation, nn.Module):
             own = copy.copy(implementation)  # an adapter may have returned the layer itself
-            compile_in_place(own, **options)
+            own.compile(dynamic=False, **options)
             return own
         compiled_function: Implementation = torch.compile(implementation, dynamic=False, **options)
         return compiled_function
@@ -40,5 +39,6 @@ def _with_mode(adapt: Adapt) -> Adapt:
     return adapt_in_mode
 
 
+adapt = _with_mode(as_is)
 adapt_eager = _with_mode(eager.adapt)
 adapt_sdpa = _with_mode(sdpa.adapt)

@@ -4,8 +4,7 @@ import argparse
 import dataclasses
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench.analyse import advice as analyse
@@ -109,8 +108,6 @@ def _asked(arguments: argparse.Namespace, extra: Sequence[str]) -> Sweep:
     Its implementations are the model as it is, and what was asked for besides. Raises WrongRequest.
     """
     columns = {**options.overrides(arguments), "layer": [_model(arguments)]}
-    if arguments.batch:
-        columns["batch"] = _numbers("--batch", arguments.batch)
     given = options.effort(arguments)
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
     asked = options.product([AS_IS, *extra], columns, {**usual, **given}, shaped=tuple)
@@ -127,13 +124,6 @@ def _model(arguments: argparse.Namespace) -> str:
         near = "" if name.rstrip(":") in SOURCES else suggestion(name, SOURCES) or f"; did you mean timm:{name}?"
         raise WrongRequest(names.misspelled(name, "model") or f"MODEL {name!r} must be {MODEL}{near}")
     return with_option(name, "input", arguments.input) if arguments.input else name
-
-
-def _numbers(flag: str, text: str) -> list[int]:
-    words = text.split(",")
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise WrongRequest(f"{flag} {text} must be whole numbers of at least 1, separated by commas")
-    return [int(word) for word in words]
 
 
 def _seen(asked: Sweep, most_s: float, is_quiet: bool) -> list[Advice]:
@@ -171,7 +161,10 @@ def _compared(
         implementations=tuple(dict.fromkeys([AS_IS, *controls, *works, *compiled, *extra])),
         effort=dataclasses.replace(asked.effort, within_s=left_s),
     )
-    with _opened(race, folder, is_quiet) as run:
+    with moving(console(stderr=is_quiet)) as move, Run(race, folder) as run:
+        run.heard = lambda point, process, implementation, stage: move(
+            f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
+        )
         if not is_quiet:
             say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
         [*run.measured()]
@@ -187,16 +180,6 @@ def _compared(
         }
         records = [record for point in known for record in run.records.of(point)]
     return [known.get(each.point, each) for each in answers], records
-
-
-@contextmanager
-def _opened(sweep: Sweep, folder: Path, is_quiet: bool) -> Iterator[Run]:
-    """Open a run that shows its events in one line that is rewritten; a log shows none."""
-    with moving(console(stderr=is_quiet)) as move, Run(sweep, folder) as run:
-        run.heard = lambda point, process, implementation, stage: move(
-            f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
-        )
-        yield run
 
 
 def _put(

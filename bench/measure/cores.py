@@ -15,10 +15,10 @@ from torch.utils.checkpoint import checkpoint
 
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hidden, hide
-from impls.contract import Attend, attribute, repeated, takes_core
-from impls.modules.core import with_attend
-from impls.modules.wrapper import CORE_DIMENSIONS, Wrapper, mask_cast
+from impls.contract import Attend, attribute, repeated, takes_core, with_attend
+from impls.modules.wrapper import inner_of
 from impls.sameness import are_same
+from impls.sdpa_calls import CORE_DIMENSIONS, mask_cast
 
 
 def at_random_rows(number: int) -> Attend:
@@ -111,9 +111,9 @@ def equal_weights(
 
 def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
     """Return whether a layer's core is an attend of its own that is the plain formula on these inputs."""
-    if isinstance(layer, Wrapper) or not takes_core(attribute(layer, "attend")):
+    own: Any = attribute(inner_of(layer), "attend")
+    if not takes_core(own):
         return False
-    own = layer.attend
     if getattr(own, "func", own) is eager.attend and {*getattr(own, "keywords", ())} <= {"mask"}:
         return True
     seen: list[bool] = []
@@ -131,7 +131,7 @@ def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
     ) -> Tensor:
         asked: dict[str, Any] = {} if attn_mask is None else {"attn_mask": attn_mask}
         asked |= {"enable_gqa": True} if enable_gqa else {}
-        o: Tensor = own(q, k, v, scale, *others, **asked, **options)  # type: ignore[operator]
+        o: Tensor = own(q, k, v, scale, *others, **asked, **options)
         heads = q.shape[:2], k.shape[:2], v.shape[:2]
         is_usual = not others and not options and q.dim() == CORE_DIMENSIONS and (enable_gqa or len({*heads}) == 1)
         expected = eager.attend(q, k, v, scale, mask=mask, **asked) if is_usual else None

@@ -20,7 +20,7 @@ from bench.measure.place import place
 from bench.measure.workload import Tensors, Workload
 from bench.plan.errors import NOT_FINITE
 from impls.contract import Unsupported
-from impls.modules.core import OF_TORCH
+from impls.modules.switches import OF_TORCH
 
 NAN, INFINITY = "NaN", "infinity"
 

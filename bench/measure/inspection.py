@@ -18,9 +18,8 @@ from bench.measure.workload import Subject, Workload
 from bench.plan.device import Kind
 from bench.plan.layers import ITEM_BYTES
 from impls.catalogue import IMPLEMENTATIONS, parse
-from impls.contract import attribute
+from impls.contract import attribute, is_ours
 from impls.graph.running import InGraph
-from impls.modules.making import OURS
 from impls.modules.wrapper import Wrapper
 
 METADATA = frozenset(
@@ -112,7 +111,7 @@ def adapted_by(function: object) -> str | None:
     repeated = REPEATED if any(getattr(core, "repeats", False) for core in each) else ""
     own = next((says for core in each if isinstance(says := getattr(core, "says", ""), str) and says), "")
     said = function.said if isinstance(function, Wrapper | InGraph) else ()
-    way = "" if type(function).__module__.startswith(OURS) else getattr(function, "adapted_by", "")
+    way = "" if is_ours(function) else getattr(function, "adapted_by", "")
     return "; ".join(filter(None, (way, own, repeated, *said))) or None
 
 

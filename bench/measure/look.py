@@ -7,11 +7,9 @@ call of the model is timed beside it, and its kernels are compared with those of
 import dataclasses
 import math
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,22 +17,21 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 import impls
-from bench.measure import function, inspection, shares, user_code, workload
+from bench.measure import function, inspection, shares, workload
 from bench.measure.devices import Device, device
 from bench.measure.forking import Channel
 from bench.plan import layers
 from bench.plan.case import Point
-from bench.plan.device import CPU, HOST
-from impls.catalogue import GRAPH, parse
+from bench.plan.device import HOST
+from impls.catalogue import GRAPH
 from impls.contract import parameters_of
 from impls.graph import cores
 from impls.graph.source import written_lines
 from impls.graph.tracing import Traced, Untraceable, traced
-from impls.lookup import check
-from impls.modules.core import FUSED_ATTN, OF_TRANSFORMERS, is_torchs_own, switch_of
-from impls.modules.counted import WHOLE
-from impls.modules.wrapper import Wrapper, copied, wrapped
-from impls.sameness import SAME
+from impls.modules.core import wrapped
+from impls.modules.counted import WHOLE, kind_of
+from impls.modules.switches import FUSED_ATTN, switch_of
+from impls.modules.wrapper import Wrapper
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
@@ -42,7 +39,7 @@ CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 WARM_CALLS = 2
 """Calls before all others: the first one is slower."""
 
-ATTENTION = re.compile(r"\w*attention\w*|_transformer_encoder_layer_fwd|_?softmax|\w*flex_attention\w*")
+ATTENTION = re.compile(r"\w*attention\w*|_transformer_encoder_layer_fwd|_?softmax")
 """The operators that tell how attention is computed."""
 
 PRODUCTS = re.compile(r"bmm|baddbmm|addmm|mm|linear")
@@ -52,15 +49,6 @@ FLAG = re.compile(r"((use|enable|with)_\w*)?(flash|sdpa|fused|memory_efficient|x
 """The names of flags by which layers choose how they compute attention."""
 
 NO_SOFTMAX = "no attention was found: the model has no softmax, and no operator that computes attention"
-
-LIBRARIES = {FUSED_ATTN: "timm", OF_TRANSFORMERS: "transformers"}
-"""The libraries by their switches."""
-
-OUTPUT = ".output"
-"""The ending of the file with the output that belongs to saved weights."""
-
-COMPARED = 2
-"""The items with which two modules are compared in float64."""
 
 
 def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
@@ -96,11 +84,11 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,
-        "has_whole": any(map(WHOLE.fullmatch, plain)),
+        "has_whole": any(kind_of(each) == WHOLE for each in plain),
         "graph_kernels": in_graph,
         "settings": tried,
         "shape": {**_columns(of.cores, model, point), "batch": point.batch},
-        "library": _library(model),
+        "paste": dict(switch.lines) if (switch := switch_of(model)) else {},
         "flags": _flags(model.get_submodule(layer) for layer in {core.layer for core in of.cores}),
     }
 
@@ -178,81 +166,6 @@ def _columns(seen: Sequence[cores.Core], model: Wrapper, point: Point) -> dict[s
     return {"num_tokens": max(1, math.prod(tokens)), "token_len": width, "channels": width, "num_heads": 1}
 
 
-def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
-    """Return the shapes of a module's input, output and weights, and the code that it and an implementation bring in.
-
-    Of each package that is its file, its version, and a digest of its sources. Raises as `workload.make` does.
-    """
-    channel.announce("model")
-    before, point = {*sys.modules}, Point(**{**request["point"], "device": CPU.name})
-    workload.set_up(point)
-    work = workload.make(point)
-    bases = [parse(name).base for name in (point.layer, request["implementation"])]
-    check(request["implementation"])
-    named = {base.partition(":")[0].partition(".")[0] for base in bases}
-    modules = user_code.imported_since(before, named)
-    weights = [(name, [*tensor.shape]) for name, tensor in workload.weights(work.layer).items()]
-    return {
-        "input": " and ".join(str([*shape]) for shape in work.shapes),
-        "output": str([*work.direction.shape]),
-        "weights": weights,
-        "heads": sorted({heads for module in work.layer.modules() for heads in cores.numbers_of_heads(module)}),
-        "modules": {name: (*of, getattr(sys.modules[name], "__version__", "")) for name, of in modules.items()},
-    }
-
-
-def computed(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
-    """Write the weights and values of a module into the file `path`, and what it computes of them beside it."""
-    work, path = _on_cpu(request, channel), Path(request["path"])
-    path.write_bytes(workload.saved(work))
-    torch.save(_in_float64(work.layer, work), path.with_suffix(OUTPUT))
-    return {}
-
-
-def matched(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
-    """Look for the first of some `ways` to take the weights in `path` with which a module computes the same.
-
-    Return its number, None without one; how far the best one is off, in units of the largest value; and how many were
-    tried.
-    """
-    work, path = _on_cpu(request, channel), Path(request["path"])
-    expected, best = torch.load(path.with_suffix(OUTPUT), weights_only=True), math.inf
-    with path.open("rb") as file:
-        for number, sources in enumerate(request["ways"]):
-            channel.announce("weights")
-            error = _error(work, workload.GivenWeights(file.fileno(), sources), expected)
-            best = min(best, error)
-            if error <= SAME:
-                return {"number": number, "error": error, "tried": number + 1}
-    return {"number": None, "error": best if math.isfinite(best) else None, "tried": len(request["ways"])}
-
-
-def _on_cpu(request: Mapping[str, Any], channel: Channel) -> workload.Workload:
-    """Return the workload of a point on the CPU, in float32."""
-    channel.announce("model")
-    point = Point(**{**request["point"], "device": CPU.name, "dtype": "float32"})
-    workload.set_up(point)
-    return workload.make(point)
-
-
-def _error(work: workload.Workload, given: workload.GivenWeights, expected: torch.Tensor) -> float:
-    """Return how far a layer with these weights is off, relative to the largest value; infinity for another shape."""
-    layer = copied(work.layer)
-    values = workload.load(layer, given)["values"]
-    y = _in_float64(layer, dataclasses.replace(work, values=values))
-    if y.shape != expected.shape:
-        return math.inf
-    error = float((y - expected).abs().max()) / float(expected.abs().max())
-    return math.inf if math.isnan(error) else error
-
-
-def _in_float64(layer: nn.Module, work: workload.Workload) -> torch.Tensor:
-    xs = work.items(COMPARED, torch.float64)
-    with torch.no_grad():
-        y: torch.Tensor = copied(layer).to(torch.float64)(*xs)
-        return y.double()
-
-
 def _kernels(call: Callable[[], object], on: Device) -> list[str]:
     """Return the operators of a call that tell how attention is computed."""
     with profile(activities=on.activities) as profiler:
@@ -308,15 +221,7 @@ def _flags(layers: Iterable[nn.Module]) -> list[str]:
         f"{type(each).__name__}.{name} = {value}"
         for each in layers
         for name, value in vars(each).items()
-        if type(value) is bool and FLAG.match(name) and name != FUSED_ATTN and name in _parameters(each)
+        if type(value) is bool and FLAG.match(name) and name != FUSED_ATTN
+        if name in {parameter.name for parameter in parameters_of(type(each))}
     ]
     return list(dict.fromkeys(flags))
-
-
-def _parameters(module: nn.Module) -> set[str]:
-    return {parameter.name for parameter in parameters_of(type(module))}
-
-
-def _library(model: Wrapper) -> str:
-    """Return the library that a model's switch belongs to: the word under which lines to paste are kept."""
-    return LIBRARIES.get(switch_of(model)) or ("torch" if is_torchs_own(model) else "")

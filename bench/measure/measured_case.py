@@ -32,8 +32,8 @@ from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
+from impls.attend.sdpa import explained
 from impls.catalogue import parse
-from impls.modules.core import explained
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""

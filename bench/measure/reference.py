@@ -39,9 +39,9 @@ from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import scores
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, TIMED, InputValues
 from impls.catalogue import shapes_itself
-from impls.contract import Unsupported
-from impls.modules.core import with_attend
-from impls.modules.wrapper import NOTHING, SDPAReplaced, copied, mask_cast, names_of_sdpa
+from impls.contract import Unsupported, with_attend
+from impls.modules.wrapper import NOTHING, copied
+from impls.sdpa_calls import SDPAReplaced, mask_cast, names_of_sdpa
 
 LEAST_LOGIT = 100.0
 """The largest logit of a peaked input is LEAST_LOGIT at least, where a softmax without its maximum overflows in float32

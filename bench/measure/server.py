@@ -23,6 +23,7 @@ from bench.measure import (
     identity,
     judge,
     look,
+    matching,
     memory,
     nvml,
     outputs,
@@ -193,8 +194,8 @@ def work(channel: Channel) -> None:
     worker = CaseWork()
     requests = {"check": worker.check, "memory": worker.memory, "arrive": worker.arrive, "prepare": worker.prepare}
     steps = dict.fromkeys(("begin", "sample", "keep", "finish"), worker.step)
-    looks = {"look": look.look, "shape": look.shape, "describe": look.described}
-    looks |= {"compute": look.computed, "match": look.matched}
+    looks = {"look": look.look, "shape": look.shape, "describe": matching.described}
+    looks |= {"compute": matching.computed, "match": matching.matched}
     serve({**requests, **steps, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
 
 

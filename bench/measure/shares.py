@@ -26,8 +26,8 @@ PART = "model part "
 PRODUCTS = ("matmul", "bmm", "mm", "baddbmm", "einsum")
 """The operators at which the surroundings of a softmax that belongs to no core end."""
 
-LAYERS, STEPS = ("linear", "addmm", "convolution", "conv1d", "conv2d", "layer_norm", "embedding"), 24
-"""The operators beyond which no scores are looked for, and the steps from a softmax after which none are."""
+LAYERS, MOST = ("linear", "addmm", "convolution", "conv1d", "conv2d", "layer_norm", "embedding"), 100
+"""The operators beyond which no scores are looked for, and how many are looked at in each direction at most."""
 
 Part = Core | Softmax | str
 """What operators can belong to; a text is the path of a layer."""
@@ -104,13 +104,13 @@ def _around(softmax: Node) -> set[Node]:
 
 def _near(softmax: Node, others: Callable[[Node], Iterable[Node]]) -> set[Node]:
     """Return the operators from a softmax on, up to products, and to layers, which are none of them."""
-    reached, last = {softmax}, {softmax}
-    for _ in range(STEPS):
-        ends = {node for node in last if node is not softmax and name(node) in PRODUCTS}
-        beside = {other for node in last - ends for other in others(node)}
-        last = {node for node in beside - reached if node.op == "call_function" and name(node) not in LAYERS}
-        reached |= last
-    return reached
+
+    def following(node: Node) -> Iterable[Node]:
+        if node is not softmax and name(node) in PRODUCTS:
+            return
+        yield from (each for each in others(node) if each.op == "call_function" and name(each) not in LAYERS)
+
+    return {*reached([softmax], following, MOST)}
 
 
 def profiled(call: Callable[[], object], of: Found, on: Device) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from bench.machine import sealed
 from bench.measure import in_place, user_code
 from bench.measure.cores import equal_weights, is_plain
 from bench.measure.devices import device
-from bench.measure.dimensions import asked_dimensions, is_of_shapes
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.device import CPU
@@ -33,12 +32,12 @@ from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING, parse
-from impls.contract import parameters_of
-from impls.modules.core import with_attend
-from impls.modules.making import OBJECTS, hide, maker_of, without_brackets
+from impls.contract import parameters_of, with_attend
+from impls.modules.core import wrapped
+from impls.modules.making import OBJECTS, hide, maker_of
 from impls.modules.making import make as make_module
 from impls.modules.stated import failure, flops
-from impls.modules.wrapper import Wrapper, check_plain, copied, wrapped
+from impls.modules.wrapper import Wrapper, check_plain, copied, inner_of
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
@@ -60,6 +59,13 @@ VALUES_SEED = 1
 
 DIRECTION_SEED = 2
 """What is added to the seed for the gradient of the output, where it doesn't follow the values in one generator."""
+
+OF_SHAPES = re.compile(
+    r"\b(sizes?|shapes?|dims?|dim(ension)?s?|\w*dimensional|\dD|channels|features|elements|(num_)?tokens|divisible|"
+    r"values to unpack|out of range|in range)\b",
+    re.IGNORECASE,
+)
+"""Words by which errors of torch, Python and models speak of the shapes of inputs."""
 
 Tensors = tuple[Tensor, ...]
 """The inputs of a call."""
@@ -459,8 +465,7 @@ def load(layer: nn.Module, given: GivenWeights) -> dict[str, Any]:
         for name, tensor in weights(layer).items():
             if rows := [_rows(saved["weights"][of])[begin:end] for of, begin, end in given.sources[name]]:
                 tensor.copy_(torch.cat(rows).reshape(tensor.shape))
-    inner = layer.inner if isinstance(layer, Wrapper) else layer
-    hide(inner, [name for name, rows in given.sources.items() if not rows])
+    hide(inner_of(layer), [name for name, rows in given.sources.items() if not rows])
     return saved
 
 
@@ -567,7 +572,7 @@ def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, in
         raise impls.Unresolved(
             f"layer {point.layer!r} must return a tensor whose first dimension is the batch {point.batch}, got {got}"
         )
-    stated = flops(layer, maker_of(point.layer), point)
+    stated = flops(inner_of(layer), maker_of(point.layer), point)
     return result.shape, counted if stated is None else stated
 
 
@@ -586,7 +591,7 @@ def _counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[A
 
 def _uncalled(point: Point, layer: nn.Module, xs: Tensors, error: Exception) -> str:
     """Return why a layer can't be called with inputs, and what to write: the shape that was given stays there."""
-    inner = layer.inner if isinstance(layer, Wrapper) else layer
+    inner = inner_of(layer)
     names = ", ".join(each.name for each in parameters_of(inner))
     called = f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
     stated = failure(inner, maker_of(point.layer), point)
@@ -602,22 +607,13 @@ def _remedy(point: Point, x: Tensor, error: Exception) -> str:
     of_all = "all arguments as [input=mymodule:function]"
     if re.search(r"required (positional|keyword-only) argument", str(error)):
         return f"write {of_all}"
-    if "'NoneType'" in str(error) and (configs := _open_configs(point)):
-        return without_brackets(configs)
-    if not is_of_shapes(error):
+    if "'NoneType'" in str(error):  # a configuration that is left out
+        return OBJECTS
+    if not OF_SHAPES.search(str(error)):
         return ""
-    asked, given = asked_dimensions(error), parse(point.layer).options.get("input", "")
-    new = "x".join([f"input={x.shape[0]}", *"…" * ((asked or 2) - 1)])
-    says = "" if asked in (None, x.dim()) else f"x has {x.dim()} dimensions, and the error asks for {asked}: "
+    given = parse(point.layer).options.get("input", "")
     place = f" in place of [input={given}]" if given else ""
-    return f"{says}write another shape as [{new}]{place}, or {of_all}"
-
-
-def _open_configs(point: Point) -> list[str]:
-    """Return the names of objects with settings that a layer is made without."""
-    make_it = maker_of(point.layer)
-    parameters = parameters_of(make_it) if make_it else []
-    return [each.name for each in parameters if each.default is None and each.name.endswith(OBJECTS)]
+    return f"write another shape as [input={x.shape[0]}x…]{place}, or {of_all}"
 
 
 def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:

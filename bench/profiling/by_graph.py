@@ -14,7 +14,7 @@ from bench.store.profile import CORE
 from impls.graph.cores import Core, Found, found
 from impls.graph.running import check
 from impls.graph.tracing import Traced, module_of, traced, where
-from impls.modules.wrapper import wrapped
+from impls.modules.core import wrapped
 
 
 def subject(work: Workload) -> Subject:

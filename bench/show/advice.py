@@ -341,56 +341,39 @@ def not_measured(advice: Advice) -> list[str]:
 def to_paste(advice: Advice) -> list[str]:
     """Return the lines that bring what is recommended into a program, empty if they stand above or are not known."""
     best = advice.named(advice.recommendation)
-    return [] if best is None or best.by.startswith(GRAPH) else paste(str(advice.first["library"]), best.name)
+    return [] if best is None or best.by.startswith(GRAPH) else paste(advice.first["paste"], best.name)
 
 
-def paste(library: str, name: str) -> list[str]:
-    """Return the lines that make a setting in a program in which the model is called `model`; none for the baseline."""
+def paste(switch: Mapping[str, Sequence[str]], name: str) -> list[str]:
+    """Return the lines that make a setting in a program in which the model is called `model`; none for the baseline.
+
+    `switch` has those that set the switch of the model's library, to `sdpa` or to `eager`, as far as there are any.
+    """
     base = parse(name).base
     if base == AS_IS:
         return []
     if base.startswith(COMPILED):
-        return [*paste(library, compiled_from(base) or AS_IS), "model.compile(dynamic=False)"]
+        return [*paste(switch, compiled_from(base) or AS_IS), "model.compile(dynamic=False)"]
+    if base in switch or base == "sdpa":
+        return [*switch.get(base, ())]
+    fused = switch.get("sdpa", ())
     if base in BACKENDS:
         return [
             "from torch.nn.attention import SDPBackend, sdpa_kernel",
-            *_switch(library, is_fused=True),
+            *fused,
             f"with sdpa_kernel(SDPBackend.{BACKENDS[base]}):",
             "    y = model(x)",
         ]
-    if base in ("eager", "sdpa") and (lines := _switch(library, is_fused=base == "sdpa")):
-        return lines
-    if base == "sdpa":
-        return []
     module, _, attribute = base.partition(":")
-    imported = f"from {module} import {attribute}" if attribute else f"from {_home(base)} import attend"
+    if not attribute:
+        module, attribute = f"attention_bench.impls.{IMPLEMENTATIONS[base].adapter}".partition(":")[0], "attend"
     return [
-        *_switch(library, is_fused=True),
+        *fused,
         "import torch.nn.functional as F",
-        "from attention_bench.impls.modules.wrapper import bridge",
-        imported,
-        f"F.scaled_dot_product_attention = bridge({attribute or 'attend'})",
+        "from attention_bench.impls.sdpa_calls import bridge",
+        f"from {module} import {attribute}",
+        f"F.scaled_dot_product_attention = bridge({attribute})",
     ]
-
-
-def _switch(library: str, *, is_fused: bool) -> list[str]:
-    if library == "transformers":
-        return [f'model.set_attn_implementation("{"sdpa" if is_fused else "eager"}")']
-    if library == "timm":
-        return [
-            "for module in model.modules():",
-            '    if hasattr(module, "fused_attn"):',
-            f"        module.fused_attn = {is_fused}",
-        ]
-    if library == "torch" and is_fused:
-        return ["torch.backends.mha.set_fastpath_enabled(False)"]
-    return []
-
-
-def _home(base: str) -> str:
-    return (
-        f"attention_bench.impls.{IMPLEMENTATIONS[base].adapter}".partition(":")[0] if base in IMPLEMENTATIONS else base
-    )
 
 
 def legend(answers: Iterable[Advice]) -> list[str]:

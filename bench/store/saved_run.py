@@ -32,8 +32,8 @@ LOOK = "look.json"
 """What was seen at the models of a run: for each point what each process reported, nothing derived."""
 
 Seen = Mapping[str, Any]
-"""What one process saw: `cores`, `calls`, `written`, `kernels`, `observed_kernels`, `settings`, `batch`,
-`parameters`, `item`, `library`, `flags`. `bench.measure.look` writes it.
+"""What one process saw: `cores`, `calls`, `others`, `untraced`, `kernels`, `graph_kernels`, `has_whole`, `settings`,
+`shape`, `paste`, `flags`. `bench.measure.look` writes it.
 """
 
 

@@ -3,8 +3,7 @@
 from torch import Tensor
 
 from impls.attend import hide, softmax
-from impls.contract import repeated
-from impls.modules.core import with_attend
+from impls.contract import repeated, with_attend
 
 
 def attend(

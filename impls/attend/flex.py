@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-from impls.contract import Implementation, Unsupported, compiling
-from impls.modules.core import with_attend
+from impls.contract import Implementation, Unsupported, compiling, with_attend
 
 
 @compiling

@@ -18,8 +18,8 @@ from impls.contract import (
     is_required,
     parameters_of,
     takes_core,
+    with_attend,
 )
-from impls.modules.core import with_attend
 
 QUERIES = re.compile(r"x?(q|qs|qkv|query|queries)(_\w*)?")
 """The names of a first parameter that make a function no adapter."""

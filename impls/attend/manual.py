@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from impls.attend import hide
-from impls.contract import repeated
-from impls.modules.core import with_attend
+from impls.contract import repeated, with_attend
 
 
 def attend(

@@ -5,8 +5,7 @@ from torch import Tensor
 
 from impls.attend import hide
 from impls.catalogue import BLOCK_TOKENS
-from impls.contract import repeated
-from impls.modules.core import with_attend
+from impls.contract import repeated, with_attend
 
 
 def attend(

@@ -3,6 +3,9 @@
 FlashAttention of other packages is used through torch's registry; no GPU has run those yet.
 """
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any
 
@@ -13,13 +16,38 @@ from torch.nn import attention
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from impls.attend import hidden
-from impls.contract import Adapt, Attend, Implementation, Unsupported, repeated
-from impls.modules.core import explained, lacks_kernel, with_attend
+from impls.contract import Adapt, Attend, Implementation, Unsupported, repeated, with_attend
 
 GQA = BUILT_IN, REPEAT = ("built-in", "repeat")
 """The ways to compute fewer heads of keys than of queries."""
 
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
+
+MISSING_KERNEL = ("No available kernel", "No viable backend")
+"""What torch says if no backend that is allowed can compute a core."""
+
+
+@contextmanager
+def explained(prefix: str = "") -> Iterator[None]:
+    """Raise `Unsupported` with all of torch's reasons if no backend that is allowed can compute a core inside.
+
+    Torch gives the reasons, one per backend, as warnings: no warning that comes inside is shown.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        except RuntimeError as error:
+            if not lacks_kernel(error):
+                raise
+            hints = (str(warning.message).partition(" (Triggered internally")[0] for warning in caught)
+            reasons = dict.fromkeys([str(error), *(hint for hint in hints if not hint.endswith("because:"))])
+            raise Unsupported(prefix + " ".join(reasons)) from None
+
+
+def lacks_kernel(error: RuntimeError) -> bool:
+    """Return whether torch raised an error because no backend that is allowed can compute a core."""
+    return any(words in str(error) for words in MISSING_KERNEL)
 
 
 def attend(

@@ -1,60 +1,54 @@
 """How a module computes its attention, in numbers: the calls of torch's function, and what computes cores beside it."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from impls.modules.wrapper import SDPAReplaced, Wrapper
+from impls.modules.wrapper import Wrapper
+from impls.sdpa_calls import SDPA, SDPAReplaced
 
-FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*|flex_attention")
-"""The operators that compute a core in one."""
+FUNCTION, FUSED, WHOLE, SOFTMAX = "function", "fused", "whole", "softmax"
 
-WHOLE = re.compile(r"_native_multi_head_attention|_transformer_encoder_layer_fwd")
-"""The operators that compute a layer in one: the fast paths of torch's own modules."""
+KINDS = {
+    FUNCTION: SDPA,
+    FUSED: r"_scaled_dot_product_(?!.*backward)\w*attention\w*|flex_attention",
+    WHOLE: r"_native_multi_head_attention|_transformer_encoder_layer_fwd",
+    SOFTMAX: r"_softmax|_safe_softmax|logsumexp|exp_?",
+}
+"""What tells how attention is computed: torch's function, an operator that computes a core in one, one that computes a
+whole layer (the fast paths of torch's own modules), and those that make weights of scores; `exp` may be any other."""
 
-SOFTMAX = re.compile(r"_softmax|_safe_softmax|logsumexp|exp_?")
-"""The operators that make weights of scores; `exp` may be any other."""
+
+def kind_of(operator: str) -> str:
+    """Return the kind of an operator, empty for any other."""
+    return next((kind for kind, names in KINDS.items() if re.fullmatch(names, operator)), "")
 
 
-@dataclass(frozen=True)
-class Counts:
-    """The operators of one call of a module.
+def counted(model: Wrapper, *xs: Tensor) -> Counter[str]:
+    """Return the numbers of operators of each kind in a call on inputs, in the gradient mode that holds.
 
-    `by_function` are the calls of torch's function, by one of its names in the module. Outside of them are `fused`
-    operators that compute a core in one, those that compute a `whole` layer, and those that may be of `softmaxes`.
+    A call of torch's function, by one of its names in the module, counts as FUNCTION alone, whatever it runs.
     """
-
-    by_function: int
-    fused: int
-    whole: int
-    softmaxes: int
-
-
-def counted(model: Wrapper, *xs: Tensor) -> Counts:
-    """Return the counts of one call on inputs, in the gradient mode that holds."""
     counting = _Counting()
     with SDPAReplaced(counting.standing_in_for(F.scaled_dot_product_attention), model.names), counting:
         model(*xs)
-    fused, whole, softmaxes = (
-        sum(kind.fullmatch(name) is not None for name in counting.names) for kind in (FUSED, WHOLE, SOFTMAX)
-    )
-    return Counts(counting.by_function, fused, whole, softmaxes)
+    return Counter(filter(None, map(kind_of, counting.names)))
 
 
 class _Counting(TorchDispatchMode):
-    """Notes operators outside of torch's function; one that only calls others is left to them."""
+    """Notes operators, and torch's function in place of those inside; one that only calls others is left to them."""
 
     supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self.names: list[str] = []
-        self.by_function = self._depth = 0
+        self._is_inside = False
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -62,17 +56,21 @@ class _Counting(TorchDispatchMode):
         return False
 
     def standing_in_for(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """Return a function that calls another one, whose operators don't count."""
+        """Return a function that calls torch's function, and notes it alone."""
 
         def seen(*args: Any, **kwargs: Any) -> Tensor:
-            self.by_function += not self._depth
-            self._depth += 1
+            self._note(SDPA)
+            before, self._is_inside = self._is_inside, True
             try:
                 return function(*args, **kwargs)
             finally:
-                self._depth -= 1
+                self._is_inside = before
 
         return seen
+
+    def _note(self, name: str) -> None:
+        if not self._is_inside:
+            self.names.append(name)
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -83,6 +81,5 @@ class _Counting(TorchDispatchMode):
                 output = func.decompose(*args, **(kwargs or {}))
             if output is not NotImplemented:
                 return output
-        if not self._depth:
-            self.names.append(getattr(func, "overloadpacket", func).__name__)
+        self._note(getattr(func, "overloadpacket", func).__name__)
         return func(*args, **(kwargs or {}))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from impls.contract import Unresolved, Unsupported, imported
+from impls.modules.core import Adaptable
 from impls.modules.wrapper import Wrapper, X, changed, check_plain, copied, first_tensor
 from impls.sameness import are_same
 
@@ -50,7 +51,7 @@ def with_input(
     """
     if is_function(given):
         return _with_tensors(inner, imported(given, f"input {given!r}")(), is_outer=is_outer)
-    return Wrapper(inner, (usual if given is None else _item(given),), *arguments)
+    return Adaptable(inner, (usual if given is None else _item(given),), *arguments)
 
 
 def _item(given: Any) -> tuple[int, ...]:
@@ -72,7 +73,7 @@ def _with_tensors(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper:
         return alone
     batch = next((len(each) for each in tensors if each.dim()), 0)
     if is_outer and batch:
-        return Wrapper(inner, ((1,),), args, kwargs, batch=batch)  # x is used by the part, or by nothing
+        return Adaptable(inner, ((1,),), args, kwargs, batch=batch)  # x is used by the part, or by nothing
     raise Unresolved(
         f"{type(inner).__name__} takes no tensor of floating-point numbers, such as pixels or embeddings, and calls no "
         "nn.Embedding with its token ids"
@@ -89,7 +90,7 @@ def tried(alone: Wrapper) -> Wrapper:
     if any(map(is_lazy, alone.parameters())):  # they get their sizes in a call, which must be of this module itself
         _output(alone, alone.zeros(), is_own=True)
     xs = _random(alone)
-    turned = Wrapper(alone.inner, alone.items, alone.args, alone.kwargs, batch_dim=1)
+    turned = Adaptable(alone.inner, alone.items, alone.args, alone.kwargs, batch_dim=1)
     if each := next((each for each in (alone, turned) if not change(each, xs)), None):
         return each
     can_be_called = not isinstance(_output(alone, xs), Exception)
@@ -140,7 +141,7 @@ def placed(
         batch, *item = x.transpose(0, dim).shape
         group = batch // items if items else 1
         sizes = (group, *item) if group > 1 else (*item,)
-        yield Wrapper(inner, (sizes,), *arguments, batch=batch, group=group, batch_dim=dim, by_head=by_head, **of)
+        yield Adaptable(inner, (sizes,), *arguments, batch=batch, group=group, batch_dim=dim, by_head=by_head, **of)
 
 
 def _is_shared(shape: Sequence[int], dim: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

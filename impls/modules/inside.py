@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from impls.contract import Unresolved, Unsupported
-from impls.modules.core import configs, switched
 from impls.modules.inputs import ITEMS, change, first, placed, with_x
+from impls.modules.switches import configs, switched
 from impls.modules.wrapper import Wrapper
 
 PLAIN = (Tensor, int, float, str, tuple, list, dict, type(None))

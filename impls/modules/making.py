@@ -5,11 +5,8 @@ This is the one road for a layer of the suite, a class or function of anybody, a
 
 import difflib
 import functools
-import inspect
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import Parameter
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -23,18 +20,18 @@ from impls.contract import (
     Unsupported,
     attribute,
     imported,
+    is_ours,
     is_required,
     mask_of,
     parameters_of,
     takes_core,
 )
-from impls.modules.core import calls_core
+from impls.modules.core import Adaptable, wrapped
 from impls.modules.inputs import is_function, tried, with_input
 from impls.modules.inside import inside
 from impls.modules.sources import SOURCES, constructed, mended
-from impls.modules.stated import SHAPES as STATED_SHAPES
-from impls.modules.stated import takes_point, value
-from impls.modules.wrapper import Given, Wrapper, X, wrapped
+from impls.modules.stated import SEVERAL, Shapes, shapes, takes_point
+from impls.modules.wrapper import Given, Wrapper, X
 
 Columns = Mapping[str, Any]
 
@@ -65,17 +62,14 @@ DERIVED: Mapping[str, Callable[[Columns], Any]] = {
 OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values")
 """The names of parameters of a forward that all get x: queries, keys and values of self-attention."""
 
-OURS = __name__.replace("modules.making", "layers.")
-"""The modules of the suite's own layers."""
-
 SMALL = 0.1
 """A parameter whose numbers are all the same and smaller than this hides the layers before it."""
 
-OBJECTS = ("config", "cfg", "args")
-"""How the names of objects with settings end, and those of their types."""
-
-LITERAL = re.compile(r"\b(int|float|bool|str|tuple|list|sequence|iterable|literal|any)\b", re.IGNORECASE)
-"""The types in annotations whose values brackets can hold."""
+OBJECTS = (
+    "an object, such as a configuration, can't be written in brackets: name a function of yours that returns the "
+    "module, as mymodule:make"
+)
+"""What to do for a module that needs what no option can hold."""
 
 HIDDEN = "_hidden_by"
 """The attribute in which a module keeps the numbers that its parameters had before."""
@@ -83,15 +77,13 @@ HIDDEN = "_hidden_by"
 WEIGHT_SD, GAMMA = 0.02, 0.5
 """The standard deviation of weights in place of zeros, and the number in place of a small one."""
 
-Shapes = tuple[tuple[int, ...], ...]
-
 
 def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[nn.Module, Shapes]:
     """Return a module with random weights, and the shapes of its inputs at a point with these columns.
 
     `name` is `module:attribute`, or a library's; `required` are columns that the module must take. A batch of 0 is that
     of the function of inputs in the name.
-    A module that is no function of its inputs alone with one core is in a Wrapper.
+    A module that is no layer of the suite is in a wrapper.
     Raises Unresolved if the module can't be made or breaks the contract, `Unsupported` if it doesn't take a required
     column or can't be called alone.
     """
@@ -104,8 +96,8 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         module: nn.Module = SOURCES[source](base, given, options, is_outer=bool(path))
     else:
         module = _constructed(name, options, {"mask": NO_MASK} if given else columns, required)
-        module = _with_input(module, given, name, columns, is_outer=bool(path))
-    if not type(module).__module__.startswith(OURS):
+        module = _ready(module, given, name, columns, is_outer=bool(path))
+    if not is_ours(module):
         show_all(module)
     if path:
         items = tuple(shape[1:] for shape in _shapes(name, module, columns))
@@ -126,7 +118,7 @@ def _constructed(name: str, options: dict[str, Any], columns: Columns, required:
     base = parse(name).base
     make_it = maker(base)
     arguments = _arguments(name, make_it, columns, options)
-    _check_taken(base, columns, required, (*arguments, *(INPUTS if takes_point(make_it, "input_shapes") else ())))
+    _check_taken(base, columns, required, (*arguments, *(INPUTS if takes_point(make_it, SEVERAL) else ())))
     every = {**arguments, **options}
     call = f"{base}({', '.join(f'{key}={value!r}' for key, value in every.items())})"
     module = constructed(call, lambda: make_it(**every))
@@ -179,26 +171,8 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
     if missing:
         whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name)
         given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
-        objects = [each for each in missing if _is_object(parameters[each])]
-        remedy = without_brackets(objects) if objects else f"write {whole}"
-        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which {given}; {remedy}")
+        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which {given}; write {whole}; {OBJECTS}")
     return arguments
-
-
-def _is_object(parameter: Parameter) -> bool:
-    """Return whether a parameter is for an object that brackets can't hold, by its type, or else by its names."""
-    annotation = parameter.annotation
-    if annotation in (parameter.empty, Any) or isinstance(annotation, str):
-        return any(str(each).lower().endswith(OBJECTS) for each in (parameter.name, annotation))
-    return not LITERAL.search(inspect.formatannotation(annotation))
-
-
-def without_brackets(names: Collection[str]) -> str:
-    """Return what to write for a module that needs objects under these names."""
-    return (
-        f"{' and '.join(names)} can't be written in brackets: name a function of yours that returns the module, as "
-        "mymodule:make"
-    )
 
 
 def _value(parameter: Parameter, columns: Columns, *, is_open: bool) -> Any:
@@ -220,8 +194,8 @@ def _value(parameter: Parameter, columns: Columns, *, is_open: bool) -> Any:
     return value if is_asked or is_open else None
 
 
-def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
-    """Return a module ready to be called with its inputs: itself if it takes them and has a core of its own.
+def _ready(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
+    """Return a module of anybody as one of its inputs, and a layer of the suite itself.
 
     Of one that `is_outer`, of which a part is measured, the batch is of no account.
     """
@@ -230,15 +204,12 @@ def _with_input(module: nn.Module, given: Any, name: str, columns: Columns, *, i
     if given is not None:
         alone = with_input(module, given, arguments=(several, {}), is_outer=is_outer)
         return alone if is_function(given) else tried(alone)
-    shapes, is_stated = _stated_shapes(name, module, columns)
-    items = tuple(shape[1:] for shape in shapes)
-    args = several if len(items) == 1 else tuple(map(Given, range(len(items))))
-    is_ours = type(module).__module__.startswith(OURS)
-    alone = Wrapper(module, items, args)
-    own = takes_core(attribute(module, "attend"))
-    if len(args) <= len(items) and (is_ours or (own and calls_core(module.eval(), *alone.zeros()))):
+    if is_ours(module):
         return module
-    return alone if is_stated else _of_columns(tried(alone), name, columns)
+    stated = _stated(name, module, columns)
+    items = tuple(shape[1:] for shape in stated or _tokens(columns))
+    alone = Adaptable(module, items, several if len(items) == 1 else tuple(map(Given, range(len(items)))))
+    return alone if stated else _of_columns(tried(alone), name, columns)
 
 
 def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:
@@ -256,31 +227,18 @@ def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:
     """Return the shapes of a module's inputs: those of its wrapper, those that it states, or that of tokens."""
     if isinstance(module, Wrapper):
         return tuple((columns["batch"] or module.batch, *item) for item in module.items)
-    return _stated_shapes(name, module, columns)[0]
+    return _stated(name, module, columns) or _tokens(columns)
 
 
-def _stated_shapes(name: str, module: nn.Module, columns: Columns) -> tuple[Shapes, bool]:
-    """Return the shapes that a module states for its inputs, or that of tokens; and whether it states any."""
-    batch, point = columns["batch"], SimpleNamespace(**columns)
-    for what in STATED_SHAPES:
-        shapes = value(module, maker_of(name), what, point)
-        if shapes is None:
-            continue
-        if what == "input_shape":
-            return (_checked(name, batch, shapes, what),), True
-        if not isinstance(shapes, tuple | list) or not shapes:
-            raise Unresolved(f"layer {name!r}: input_shapes(point) must return a shape for each input, got {shapes!r}")
-        return tuple(_checked(name, batch, shape, what) for shape in shapes), True
-    return ((batch, columns["num_tokens"], columns["token_len"]),), False
+def _tokens(columns: Columns) -> Shapes:
+    return ((columns["batch"], columns["num_tokens"], columns["token_len"]),)
 
 
-def _checked(name: str, batch: int, shape: Any, what: str) -> tuple[int, ...]:
-    sizes = tuple(shape) if isinstance(shape, tuple | list) else ()
-    if not all(isinstance(size, int) and size > 0 for size in sizes) or sizes[:1] != (batch,):
-        raise Unresolved(
-            f"layer {name!r}: {what}(point) must return whole numbers that begin with the batch {batch}, got {shape!r}"
-        )
-    return sizes
+def _stated(name: str, module: nn.Module, columns: Columns) -> Shapes | None:
+    try:
+        return shapes(module, maker_of(name), columns)
+    except Unresolved as error:
+        raise Unresolved(f"layer {name!r}: {error}") from None
 
 
 def show_all(module: nn.Module) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from impls.contract import Unresolved, Unsupported
+from impls.modules.core import Adaptable
 from impls.modules.inputs import is_function, with_input
 from impls.modules.wrapper import Wrapper, X
 
@@ -130,7 +131,7 @@ def _transformers(name: str, given: Any, options: Options, *, is_outer: bool) ->
         kwargs["decoder_inputs_embeds"] = X
     if padding:
         kwargs["attention_mask"] = (torch.arange(tokens)[None] < tokens - padding).long()
-    return Wrapper(inner, ((tokens, inner.get_input_embeddings().embedding_dim),), (), kwargs, batch=1)
+    return Adaptable(inner, ((tokens, inner.get_input_embeddings().embedding_dim),), (), kwargs, batch=1)
 
 
 def _config(transformers: Any, name: str, options: Options) -> Any:

@@ -3,38 +3,20 @@
 import contextlib
 import copy
 import functools
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from impls.catalogue import CORE_KEYWORDS
-from impls.contract import Attend, Unresolved, Unsupported, checked
-
-SDPA = "scaled_dot_product_attention"
-"""The function that libraries call, by its name in `torch.nn.functional`."""
-
-ORIGINAL = F.scaled_dot_product_attention
-"""torch's own function."""
-
-CORE_DIMENSIONS = 4
-"""The dimensions of queries, keys and values for an `attend`: `[B, H, N, D]`."""
-
-Name = tuple[str, str]
-"""A module of Python and the name under which it holds torch's function."""
-
-OF_TORCH: Name = (F.__name__, SDPA)
+from impls.contract import Attend, Unresolved, Unsupported
+from impls.sdpa_calls import SDPAReplaced, any_dimensions, names_of_sdpa, stand_in
 
 NOTHING = contextlib.nullcontext()
-
-SHARED = ("torch", __name__.partition(".")[0])
-"""The packages whose own names of torch's function stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +90,9 @@ class Wrapper(nn.Module):
         hold = functools.partial(self._hold, batch, by_head)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
-        self.is_plain = self.args == (X,) and not self.kwargs and group == 1 and not batch_dim and not embedding
-        """Whether the module takes x alone."""
+        is_as_inputs = self.args == tuple(map(Given, range(len(items)))) and not self.kwargs
+        self.is_plain = is_as_inputs and group == 1 and not batch_dim and not embedding
+        """Whether the module takes the inputs as they are, and nothing else."""
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -130,10 +113,14 @@ class Wrapper(nn.Module):
         """Return inputs of zeros for so many items."""
         return tuple(torch.zeros(batch, *item, **of) for item in self.items)
 
+    def __call__(self, *xs: Tensor) -> Tensor:
+        """Return what `forward` does; hooks, which a wrapper has none of, would take microseconds."""
+        return self.forward(*xs)
+
     def forward(self, *xs: Tensor) -> Tensor:
         """Return the first tensor of the module's output."""
         if self.is_plain and self.attend is None and self.context is contextlib.nullcontext:  # it saves microseconds
-            output = self.inner(*xs)
+            output = self._modules["inner"](*xs)  # type: ignore[misc]  # it is there
             return output if isinstance(output, Tensor) else self._first(output)
         inner = (xs[0].flatten(0, 1), *xs[1:]) if self.group > 1 else xs
         args, kwargs = changed((self.args, self.kwargs), functools.partial(self._filled, inner))
@@ -146,6 +133,11 @@ class Wrapper(nn.Module):
         y = output if isinstance(output, Tensor) else self._first(output)
         y = y.transpose(0, 1) if self.batch_dim else y
         return y.unflatten(0, (xs[0].shape[0], self.group)) if self.group > 1 else y
+
+    def __copy__(self) -> "Wrapper":
+        """Return a copy that has modules of its own, and shares the weights."""
+        own: Wrapper = copied(self, {id(tensor): tensor for tensor in chain(self.parameters(), self.buffers())})
+        return own
 
     def _embedded(self, x: Tensor) -> AbstractContextManager[object]:
         """Return a context in which the module's embedding returns x, one without any effect if it has none."""
@@ -209,6 +201,11 @@ def _in_place(embedding: Any, x: Tensor) -> Iterator[None]:
         embedding.x_in_place = None
 
 
+def inner_of(layer: nn.Module) -> nn.Module:
+    """Return the module in a wrapper; a layer that is in none itself."""
+    return layer.inner if isinstance(layer, Wrapper) else layer
+
+
 def copied(module: nn.Module, shared: Mapping[int, Tensor] | None = None) -> Any:
     """Return a copy of a module, with the `shared` tensors by their ids.
 
@@ -222,11 +219,6 @@ def copied(module: nn.Module, shared: Mapping[int, Tensor] | None = None) -> Any
 def expanded(tensor: Tensor, dim: int, size: int) -> Tensor:
     """Return a tensor with a dimension of size 1 expanded."""
     return tensor.expand(*tensor.shape[:dim], size, *tensor.shape[dim + 1 :])
-
-
-def wrapped(layer: nn.Module, items: tuple[tuple[int, ...], ...]) -> Wrapper:
-    """Return a layer as a wrapper: itself if it is one."""
-    return layer if isinstance(layer, Wrapper) else Wrapper(layer, items, tuple(map(Given, range(len(items)))))
 
 
 def changed(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -261,101 +253,6 @@ def check_plain(tensor: Tensor, what: str = "the module returns") -> None:
         raise Unsupported(f"{what} a {kind} tensor; inputs and outputs must be dense tensors of real numbers")
 
 
-def names_of_sdpa(module: nn.Module) -> tuple[Name, ...]:
-    """Return the names of torch's function: its own, and those under which the packages of a module import it."""
-    packages = {type(each).__module__.partition(".")[0] for each in module.modules()}.difference(SHARED)
-    every = [(name, vars(of)) for name, of in [*sys.modules.items()] if name.partition(".")[0] in packages]
-    own = [(name, key) for name, of in every for key, value in [*of.items()] if value is ORIGINAL]
-    return OF_TORCH, *own
-
-
-class SDPAReplaced(AbstractContextManager[None]):
-    """Has a function called in place of `F.scaled_dot_product_attention`, under these names, inside; reusable."""
-
-    def __init__(self, function: Callable[..., Tensor], names: Sequence[Name] = (OF_TORCH,)) -> None:
-        self._function = function
-        self._names = [(vars(sys.modules[module]), name) for module, name in names]
-        self._before: list[list[Any]] = []
-
-    def __enter__(self) -> None:
-        self._before.append([of[name] for of, name in self._names])
-        for of, name in self._names:
-            of[name] = self._function
-
-    def __exit__(self, *_: object) -> None:
-        for (of, name), value in zip(self._names, self._before.pop(), strict=True):
-            of[name] = value
-
-
-def mask_cast(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *args: Any, **of: Any
-) -> Tensor:
-    """Return what torch's function does, with a mask of numbers in the type of the queries.
-
-    A module that is cast to float64 may make its mask in float32. On a CPU torch 2.13 then leaves scale and mask out
-    of half of the scores, without an error.
-    """
-    if attn_mask is not None and attn_mask.is_floating_point():
-        attn_mask = attn_mask.to(query.dtype)
-    return ORIGINAL(query, key, value, attn_mask, *args, **of)
-
-
-def stand_in(attend: Attend) -> Callable[..., Tensor]:
-    """Return a function with the signature of `F.scaled_dot_product_attention` that calls an attend.
-
-    The attend gets those of CORE_KEYWORDS that a call asks for. If it calls torch's function, it gets torch's own.
-    """
-    running: list[bool] = []
-
-    def scaled_dot_product_attention(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> Tensor:
-        if running:
-            return ORIGINAL(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-        asked = (attn_mask, dropout_p or None, "causal" if is_causal else None, enable_gqa or None)
-        options = {name: given for name, given in zip(CORE_KEYWORDS, asked, strict=True) if given is not None}
-        running.append(True)
-        try:
-            return attend(query, key, value, query.shape[-1] ** -0.5 if scale is None else scale, **options)
-        finally:
-            running.clear()
-
-    return scaled_dot_product_attention
-
-
-@functools.cache  # it reads a signature, which takes as long as a small core
-def bridge(attend: Attend) -> Callable[..., Tensor]:
-    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend, as far as that declares it can."""
-    return stand_in(_of_any_dimensions(checked(attend)))
-
-
 @functools.cache
-def _put_in(attend: Attend, names: tuple[Name, ...]) -> AbstractContextManager[None]:
-    return SDPAReplaced(stand_in(_of_any_dimensions(attend)), names)
-
-
-def _of_any_dimensions(attend: Attend) -> Attend:
-    """Return an attend for queries of three dimensions too, which have one head, and of more than four."""
-
-    def reshaped(q: Tensor, k: Tensor, v: Tensor, scale: float, **options: Any) -> Tensor:
-        if q.dim() == CORE_DIMENSIONS:
-            return attend(q, k, v, scale, **options)
-        *lead, tokens, _ = q.shape
-        if (mask := options.get("attn_mask")) is not None:
-            options["attn_mask"] = _headed(mask.expand(*lead, tokens, k.shape[-2]))
-        o: Tensor = attend(*map(_headed, (q, k, v)), scale, **options)
-        return o.reshape(*lead, *o.shape[-2:])
-
-    return reshaped
-
-
-def _headed(tensor: Tensor) -> Tensor:
-    """Return a tensor `[…, B, H, N, D]` or `[B, N, D]` as `[B, H, N, D]`."""
-    return tensor.unsqueeze(1) if tensor.dim() < CORE_DIMENSIONS else tensor.flatten(0, -CORE_DIMENSIONS)
+def _put_in(attend: Attend, names: tuple[tuple[str, str], ...]) -> AbstractContextManager[None]:
+    return SDPAReplaced(stand_in(any_dimensions(attend)), names)

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from impls.attend import eager, hide
-from impls.contract import Unsupported
+from impls.contract import Unsupported, with_attend
 from impls.layers import merge_heads
-from impls.modules.core import with_attend
 from impls.runtimes import Operator, Runtime
 
 NO_WORK = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Constant", "Shape")

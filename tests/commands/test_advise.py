@@ -74,7 +74,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
         (["tim:vit_small"], "there is no module tim"),
         (["timm"], "module:attribute or a layer of the suite"),  # without a suggestion
         (["vit_small"], "did you mean timm:vit_small?"),
-        ([NET, "--input", "5x16", "--batch", "0"], "--batch 0 must be whole numbers of at least 1"),
+        ([NET, "--input", "5x16", "--batch", "0"], "batch = 0 must be a whole number of at least 1"),
         ([NAMED, "--impl", "sdap"], "unknown implementation 'sdap'"),
         ([NAMED, "--dtype", "fp32"], "dtype = 'fp32' must be one of"),
         ([NAMED, "--threads", "4000"], "threads = 4000 is more than"),

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from impls import IMPLEMENTATIONS, Unsupported, build, with_attend
-from impls.contract import declared_options, fitted, mask_of
+from impls.contract import declared_options, fitted, mask_of, takes_core
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import INSTALLED, LACKING, UNCOMPILED, array, distance, error, normal, weights
 
@@ -155,3 +155,26 @@ def test_another_attribute_of_that_name_is_no_mask_of_ours() -> None:
     for mask in (None, torch.ones(2, 2)):
         vars(layer)["mask"] = mask
         assert mask_of(layer) == "none"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "takes"),
+    [
+        ("q, k, v, scale", True),
+        ("a, b, c, d", True),
+        ("q, k, v, scale=1.0", True),
+        ("q, k, v, softmax_scale=None, causal=False", True),
+        ("*args", True),
+        ("q, k, v", False),
+        ("q, k, v, mask", False),
+        ("q, k, v, attn_bias=None", False),
+        ("q, k, v, dropout_p=0.0, softmax_scale=None", False),
+        ("q, k, v, temperature=1.0", False),
+        ("q, k, v, scale, mask", False),
+        ("x", False),
+    ],
+)
+def test_a_core_takes_queries_keys_values_and_a_scale(parameters: str, *, takes: bool) -> None:
+    """A fourth parameter that may be left out must have the name of a scale, and none is a mask."""
+    assert takes_core(eval(f"lambda {parameters}: None")) is takes  # noqa: S307 - the texts above
+    assert not any(map(takes_core, (nn.Softmax(-1), True, None)))

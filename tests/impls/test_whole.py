@@ -46,7 +46,7 @@ REFUSED = {
         (SelfAttention(8, 8, 8), "neither"),
         (ConvSelfAttention(8), "narrower"),
         (Core(8, num_tokens=8), "projections"),
-        (nn.Linear(8, 8), "Linear"),
+        (nn.Linear(8, 8), "not written for this one"),
     ],
     ids=[
         "narrower tokens",
@@ -60,7 +60,7 @@ REFUSED = {
     ],
 )
 def test_what_a_module_cannot_express_is_unsupported(layer: nn.Module, reason: str) -> None:
-    """The reason names the layer, or has the numbers; stepwise refuses layers whose steps are not spelled out."""
+    """The reason says what is lacking, or has the numbers; stepwise refuses layers whose steps are not spelled out."""
     for name in [*NAMES, "stepwise"] if isinstance(layer, nn.Linear) else NAMES:
         with pytest.raises(Unsupported, match=reason):
             build(layer, name)

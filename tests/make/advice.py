@@ -19,6 +19,14 @@ SDPA = "_scaled_dot_product_flash_attention_for_cpu"
 OTHER_SHARE = 0.1
 """The share of the time of each softmax that belongs to no core."""
 
+LOOP = ["for module in model.modules():", '    if hasattr(module, "fused_attn"):']
+
+FLAGS = {
+    "sdpa": [*LOOP, "        module.fused_attn = True"],
+    "eager": [*LOOP, "        module.fused_attn = False"],
+}
+"""The lines that set the switch of timm."""
+
 SETTINGS = {
     "sdpa": {"status": "same", "detail": "", "by": "fused_attn"},
     "eager": {"status": "ok", "detail": "", "by": "fused_attn"},
@@ -79,7 +87,7 @@ def seen(
         "has_whole": False,
         "settings": SETTINGS,
         "shape": {"num_tokens": 7, "token_len": 12, "channels": 12, "num_heads": 3, "batch": 2},
-        "library": "timm",
+        "paste": FLAGS,
         "flags": [],
         **changes,
     }

@@ -5,8 +5,9 @@ from typing import Any
 
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers import LAYERS
+from impls.modules.core import wrapped
 from impls.modules.making import make
-from impls.modules.wrapper import Wrapper, wrapped
+from impls.modules.wrapper import Wrapper
 from impls.whole.stepwise import STEPS
 
 TINY: dict[str, Any] = {

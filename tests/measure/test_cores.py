@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from bench.measure import cores, workload
 from impls.attend import eager, sdpa
 from impls.layers.vit import ViTAttention
-from impls.modules.wrapper import Wrapper
+from impls.modules.core import Adaptable
 from tests.make.checks import checked
 from tests.make.points import point
 
@@ -122,7 +122,8 @@ class Grouped(nn.Module):
         (ViTAttention(12, 12, 3), partial(sdpa.attend, mask="causal"), False),
         (ViTAttention(12, 12, 3), lambda *qkv: qkv[2], False),
         (Grouped(), None, False),
-        (Wrapper(ViTAttention(12, 12, 3), ((7, 12),)), None, False),
+        (Adaptable(ViTAttention(12, 12, 3), ((7, 12),)), None, True),
+        (Adaptable(nn.MultiheadAttention(12, 3), ((7, 12),)), None, False),
         (nn.Linear(12, 12), None, False),
     ],
 )

@@ -1,7 +1,6 @@
 """A look at a model in its process."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +9,15 @@ import torch
 import impls
 from bench.measure import look, workload
 from bench.plan.case import OF_LAYERS
-from bench.plan.weights import matches
 from impls.graph.tracing import Untraceable
 from tests.make.points import point
 from tests.measure.stub import Announcements
+
+
+@pytest.fixture(autouse=True)
+def _few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profile as few calls as there can be."""
+    monkeypatch.setattr(look, "CALLS", 1)
 
 
 def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -> dict[str, Any]:
@@ -160,40 +164,3 @@ def test_what_can_not_be_looked_at_is_said(name: str, words: str) -> None:
     with pytest.raises((impls.Unsupported, impls.Unresolved)) as error:
         looked(name)
     assert words in str(error.value)
-
-
-def described(layer: str, implementation: str = "as_is") -> dict[str, Any]:
-    """Return the description of a module and an implementation."""
-    return look.described({"point": vars(point(layer=layer)), "implementation": implementation}, Announcements())
-
-
-def test_a_module_is_described_by_shapes_and_by_the_code_that_it_brings_in() -> None:
-    """Names of weights are those of the module itself; packages have their file, a digest and their version.
-
-    Code of an implementation counts too, and what was imported before if a name of the user's says it.
-    """
-    seen = described("tests.tiny_models:Net[input=1x5x16]", "impls.attend.eager:adapt")
-    assert (seen["input"], seen["output"]) == ("[2, 5, 16]", "[2, 5, 16]")
-    assert not any(name.startswith("inner.") for name, _ in seen["weights"])
-    assert {*seen["modules"]} >= {"tests", "impls"}
-    file, digest, version = seen["modules"]["tests"]
-    assert file.endswith(".py")
-    assert digest
-    assert version == ""
-    assert [name for name, _ in described("tests.own_layers:Separate")["weights"]][:2] == ["gain", "query.weight"]
-    with pytest.raises(impls.Unresolved):
-        described("tests.own_layers:Nothing")
-
-
-@pytest.mark.parametrize(
-    ("name", "is_found"), [("Renamed", True), ("Packed", True), ("Skewed", False), ("Whole", False)]
-)
-def test_weights_are_matched_if_outputs_agree(name: str, is_found: bool, tmp_path: Path) -> None:
-    """Renamed and packed ones, and beside new ones; never in a layer that computes something else."""
-    before, after = (f"tests.own_layers:{each}" for each in ("Separate", name))
-    path, seen = str(tmp_path / "weights.pt"), described(after)
-    ways = matches(described(before)["weights"], seen["weights"], seen["heads"])
-    look.computed({"point": vars(point(layer=before)), "path": path}, Announcements())
-    found = look.matched({"point": vars(point(layer=after)), "path": path, "ways": ways}, Announcements())
-    assert (found["number"] is not None) is is_found
-    assert found["tried"] <= len(ways)

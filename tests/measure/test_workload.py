@@ -361,6 +361,8 @@ def test_a_users_layer_may_take_several_inputs(name: str, way: str) -> None:
         torch.testing.assert_close(replaced(x, context), work.layer(x, context))
         assert not torch.allclose(replaced(x, -context), work.layer(x, context))
     assert replaced.adapted_by == way
+    whole: Any = workload.subject(work, "tests.own_layers:named").function
+    assert whole.kind is type(getattr(work.layer, "inner", None))
 
 
 def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
@@ -402,10 +404,10 @@ def test_a_statement_that_fails_is_said_where_the_layer_can_not_be_called() -> N
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("OfMaps", "x has 3 dimensions, and the error asks for 4: write another shape as [input=2x…x…x…], or all"),
+        ("OfMaps", "write another shape as [input=2x…], or all"),
         ("OfTwenty", "write another shape as [input=2x…], or all arguments as [input=mymodule:function]"),
         ("OfTwenty[heads=1,chan=12,dim=12,input=2x7x12]", "as [input=2x…] in place of [input=2x7x12], or all"),
-        ("Configured", "; config can't be written in brackets: name a function of yours that returns the module"),
+        ("Configured", "; an object, such as a configuration, can't be written in brackets: name a function of yours"),
         ("Crossed[heads=1,chan=12,dim=12,context_dim=3,input=2x7x12]", "; write all arguments as [input=mymodule:fun"),
     ],
 )
@@ -420,7 +422,7 @@ def test_a_layer_that_can_not_be_called_says_what_to_write(name: str, remedy: st
 def test_a_mask_in_a_name_is_the_layers_own() -> None:
     """No column says it, and the layer's core has it."""
     name = "Mine[heads=3,embed_dim=12,token_len=12,mask=causal]"
-    assert impls.contract.mask_of(own(name).layer) == "causal"
+    assert impls.contract.mask_of(own(name).layer.get_submodule("inner")) == "causal"
     assert own(name).point.mask == "none"
 
 

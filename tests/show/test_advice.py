@@ -16,7 +16,7 @@ from bench.show.markdown import markdown
 from bench.show.terminal.console import rendered
 from bench.stats.estimates import UNKNOWN, Interval
 from impls.catalogue import GRAPH
-from tests.make.advice import POINT, advised, core, looks, seen
+from tests.make.advice import FLAGS, POINT, advised, core, looks, seen
 
 
 def screen(blocks: list[Block]) -> str:
@@ -42,7 +42,7 @@ def test_the_answer_fits_a_screen() -> None:
     assert "| `as_is` | baseline" in written
     assert "| `eager` | 1.2" in written
     assert "**use eager: 1.2" in written
-    assert "```python\n" + "\n".join(words.paste("timm", "eager")) in written
+    assert "```python\n" + "\n".join(FLAGS["eager"]) in written
 
 
 def test_a_model_whose_caller_waits_for_the_host_is_told_so() -> None:
@@ -230,28 +230,26 @@ def test_of_several_points_the_fastest_for_each_item_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "name", "line"),
+    ("name", "line"),
     [
-        ("timm", "eager", "        module.fused_attn = False"),
-        ("timm", "compiled_sdpa", "        module.fused_attn = True"),
-        ("transformers", "sdpa", 'model.set_attn_implementation("sdpa")'),
-        ("transformers", "eager", 'model.set_attn_implementation("eager")'),
-        ("torch", "sdpa", "torch.backends.mha.set_fastpath_enabled(False)"),
-        ("", "sdpa_math", "with sdpa_kernel(SDPBackend.MATH):"),
-        ("", "compiled", "model.compile(dynamic=False)"),
-        ("", "compiled_eager", "from attention_bench.impls.attend.eager import attend"),
-        ("timm", "mykernel:attend", "F.scaled_dot_product_attention = bridge(attend)"),
-        ("timm", "online[block_tokens=64]", "from attention_bench.impls.attend.online import attend"),
+        ("eager", "        module.fused_attn = False"),
+        ("compiled_sdpa", "        module.fused_attn = True"),
+        ("sdpa_math", "with sdpa_kernel(SDPBackend.MATH):"),
+        ("compiled", "model.compile(dynamic=False)"),
+        ("mykernel:attend", "F.scaled_dot_product_attention = bridge(attend)"),
+        ("online[block_tokens=64]", "from attention_bench.impls.attend.online import attend"),
     ],
 )
-def test_lines_to_paste_are_the_librarys(library: str, name: str, line: str) -> None:
-    """Each library has a switch of its own; the lines compile as they stand."""
-    lines = words.paste(library, name)
+def test_lines_to_paste_set_the_librarys_switch(name: str, line: str) -> None:
+    """They compile as they stand, and what they import from the suite is there."""
+    lines = words.paste(FLAGS, name)
     assert line in lines
     compile("\n".join(lines), "pasted", "exec")
+    own = [each for each in lines if each.startswith("from attention_bench.")]
+    exec("\n".join(own), {})  # noqa: S102 - the imports of the lines above
 
 
-@pytest.mark.parametrize(("library", "name"), [("timm", "as_is"), ("", "sdpa")])
-def test_nothing_is_pasted_for_what_a_model_does_anyway(library: str, name: str) -> None:
-    """That is the model as it is, or torch's function, which a module without a switch calls."""
-    assert words.paste(library, name) == []
+def test_a_model_without_a_switch_gets_a_kernel_in_the_place_of_torchs_function() -> None:
+    """Nothing is pasted for what it does anyway: as it is, or with torch's function."""
+    assert "from attention_bench.impls.attend.eager import attend" in words.paste({}, "compiled_eager")
+    assert words.paste({}, "sdpa") == words.paste(FLAGS, "as_is") == []

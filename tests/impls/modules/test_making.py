@@ -1,6 +1,5 @@
 """How a module is made from its name and the columns of a point, and what its input is."""
 
-import operator
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ from torch import Tensor, nn
 import impls
 from impls import Unresolved, Unsupported
 from impls.catalogue import GRAPH
-from impls.layers.vit import ViTAttention
-from impls.modules.core import BY_ATTEND, BY_FUNCTION
+from impls.contract import BY_ATTEND
+from impls.modules.core import BY_FUNCTION
 from impls.modules.making import hide, make, show_all
 from impls.modules.wrapper import Wrapper
 from tests.make.points import made, point
@@ -97,39 +96,6 @@ def refused(name: str, **columns: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("layer", "facts", "shape"),
-    [
-        (
-            "vit:ViTAttention",
-            {"qkv.in_features": 48, "proj.in_features": 64, "num_heads": 4, "mask": "causal"},
-            (2, 7, 48),
-        ),
-        (
-            "self_attention:SelfAttention",
-            {"query.in_features": 48, "query.out_features": 24, "value.out_features": 64},
-            (2, 7, 48),
-        ),
-        # the channels of the image are what a token's width leaves for each pixel of a patch
-        (
-            "patch:PatchAttention",
-            {"proj.in_channels": 3, "patch_size": 4, "to_q.in_features": 64, "heads": 4},
-            (2, 3, 32, 32),
-        ),
-        # each pixel is a token, so the channels of the map are the token's width
-        ("conv:ConvSelfAttention", {"v.in_channels": 64}, (2, 64, 32, 32)),
-    ],
-)
-def test_a_layer_takes_its_columns(layer: str, facts: dict[str, object], shape: tuple[int, ...]) -> None:
-    """Widths, heads, bias and mask are those of the columns, as far as the layer has them; it is in no wrapper."""
-    conv = {"token_len": 64, "patch_size": None} if layer.startswith("conv") else {}
-    built, of_x = make(f"impls.layers.{layer}", {**COLUMNS, **conv})
-
-    assert {name: operator.attrgetter(name)(built) for name in facts} == facts
-    assert of_x == (shape,)
-    assert not isinstance(built, ViTAttention) or built.qkv.bias is not None
-
-
-@pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("wide", {"heads": 4, "chan": 64, "token_len": 48, "mask": "causal"}),
@@ -169,7 +135,7 @@ def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
         (f"{HERE}:HERE", ["must be callable, got str"]),
         (f"{HERE}:curious", ["asks for colour, window_size", f"{HERE}:curious[colour=…,window_size=…]"]),
         (f"{HERE}:curious[colour=red]", ["asks for window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
-        (f"{HERE}:of_objects", ["asks for layer_idx, config, norm", "config and norm can't be", "as mymodule:make"]),
+        (f"{HERE}:of_objects", ["asks for layer_idx, config, norm", "config=…", "as mymodule:make"]),
         (f"{HERE}:of_anybody[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
         (f"{HERE}:of_a_place[zzz=0]", ["no argument 'zzz'; expected some of dim, device, dtype, mode, hidden_dim"]),
         (f"{HERE}:point", ["must make a torch.nn.Module, got Point"]),
@@ -376,7 +342,6 @@ class Idle(Attention):
 def test_an_attend_of_another_meaning_is_left_alone(name: str, way: str) -> None:
     """A core takes a scale, and forward calls it; else another way is found. Of two results the first one counts."""
     layer, (shape,) = make(name, vars(point()))
-    assert isinstance(layer, Wrapper) is (way != BY_ATTEND or "Pair" in name)
     x = torch.randn(shape)
     with torch.no_grad():
         y, same, other = layer(x), *(impls.build(layer, f"tests.tiny_models:{each}") for each in ("right", "wrong"))

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from torch import nn
 
-from impls.modules.stated import failure, flops, takes_point, value
+from impls.modules.stated import failure, flops, shapes, takes_point
 
-POINT = SimpleNamespace(batch=2, num_tokens=7)
+COLUMNS = {"batch": 2, "num_tokens": 7}
+
+POINT = SimpleNamespace(**COLUMNS)
 
 
 class Declared(nn.Module):
@@ -63,14 +65,14 @@ class Failing(nn.Module):
 def test_a_method_that_takes_a_point_counts() -> None:
     """Its parameter is called so, or it reads a column of the point."""
     assert flops(Declared(), None, POINT) == 20
-    assert value(Declared(), None, "input_shape", POINT) == (2, 7)
+    assert shapes(Declared(), None, COLUMNS) == ((2, 7),)
 
 
 @pytest.mark.parametrize("module", [OfTokens(), OfNothing(), nn.Linear(1, 1), Failing()])
 def test_what_only_has_the_name_states_nothing(module: nn.Module) -> None:
     """Neither does what fails: nothing is raised."""
     assert flops(module, None, POINT) is None
-    assert value(module, None, "input_shape", POINT) is None
+    assert shapes(module, None, COLUMNS) is None
 
 
 def test_what_a_declared_method_raises_can_be_said() -> None:
@@ -85,7 +87,7 @@ def test_a_function_that_makes_a_module_states_by_its_attributes() -> None:
     def make() -> nn.Module:
         return nn.Linear(1, 1)
 
-    make.input_shape = lambda _: (1, 2)  # type: ignore[attr-defined]  # functions take attributes
-    assert value(make(), make, "input_shape", POINT) == (1, 2)
+    make.input_shape = lambda _: (2, 1)  # type: ignore[attr-defined]  # functions take attributes
+    assert shapes(make(), make, COLUMNS) == ((2, 1),)
     assert takes_point(Declared, "input_shape")
     assert not takes_point(OfNothing, "flops")
