@@ -23,6 +23,9 @@ from impls.contract import (
     with_attend,
 )
 
+ROOT = (__package__ or "").removesuffix("impls")
+"""What stands before `bench` and `impls`: nothing in a checkout, the package's name where it is installed."""
+
 
 def build(layer: nn.Module, name: str) -> Implementation:
     """Return the implementation `name` of a layer; both share the layer's parameters.
@@ -110,7 +113,8 @@ def resolve(name: str) -> Adapt:
     """
     what = f"implementation {name!r}"
     if name in IMPLEMENTATIONS:
-        return imported(f"{__package__}.{IMPLEMENTATIONS[name].adapter}", what)
+        adapter = IMPLEMENTATIONS[name].adapter
+        return imported(f"{ROOT}{adapter}" if adapter.startswith("bench.") else f"{__package__}.{adapter}", what)
     installed = entry_points(group=ENTRY_POINT_GROUP, name=name)
     if ":" not in name and not installed:
         expected = ", ".join(IMPLEMENTATIONS)

@@ -31,11 +31,12 @@ BELOW: dict[str, set[str]] = {
     "bench.show.figures": {"bench.show"},
     "bench.show.charts": {"bench.show.comparison", "bench.show.figures", "bench.show"},
     "bench.show.pages": {"bench.show.charts", "bench.show.comparison", "bench.show.figures", "bench.show"},
-    "bench.measure": {"bench.sampling", "bench.machine", "bench.plan", "impls", DECLARED},
+    "bench.modules": {"impls", DECLARED},
+    "bench.measure": {"bench.modules", "bench.sampling", "bench.machine", "bench.plan", "impls", DECLARED},
     "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan", DECLARED},
     "bench.profiling": {
-        "bench.engine", "bench.measure", "bench.show", "bench.analyse", "bench.machine", "bench.store", "bench.plan",
-        "impls", DECLARED,
+        "bench.engine", "bench.measure", "bench.modules", "bench.show", "bench.analyse", "bench.machine", "bench.store",
+        "bench.plan", DECLARED,
     },
     "bench.harness": {
         "bench.engine", "bench.show", "bench.analyse", "bench.machine", "bench.store", "bench.plan", DECLARED,
@@ -59,7 +60,7 @@ TOP_LEVEL = "bench"
 ENTRY_POINTS = {"__init__", "__main__", "cli", "conftest", "test_sweep"}
 """The entry points: the library, the command line, and the modules that pytest reads in its folder."""
 
-USE_TORCH = {"impls", "bench.measure", "bench.profiling"}
+USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 """The packages that run in a worker process. Entry points run in the parent, which imports no torch."""
 
 LIGHT = sorted({*BELOW, TOP_LEVEL} - USE_TORCH - {DECLARED})

@@ -22,8 +22,8 @@ from bench.machine import facts
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
 from impls.layers.vit import ViTAttention
 from tests import slurm
-from tests.impls.modules.test_sources import has
 from tests.make.choices import written
+from tests.modules.test_sources import has
 
 ROOT = Path(__file__).parents[1]
 IN_RESULTS = ("results/README.md", "results/published/README.md")

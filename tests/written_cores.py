@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
-from impls.graph.tracing import Traced, traced
+from bench.modules.graph.tracing import Traced, traced
 
 B, H, N, D = 4, 2, 6, 8
 """The sizes of queries; 4 items are two images of 2 windows."""

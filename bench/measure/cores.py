@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from bench.modules.wrapper import inner_of
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from impls.attend import eager, hidden, hide
 from impls.contract import Attend, attribute, repeated, takes_core, with_attend
-from impls.modules.wrapper import inner_of
 from impls.sameness import are_same
 from impls.sdpa_calls import CORE_DIMENSIONS, mask_cast
 

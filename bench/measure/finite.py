@@ -18,9 +18,9 @@ from torch.utils._pytree import tree_leaves
 from bench.measure import user_code
 from bench.measure.place import place
 from bench.measure.workload import Tensors, Workload
+from bench.modules.switches import OF_TORCH
 from bench.plan.errors import NOT_FINITE
 from impls.contract import Unsupported
-from impls.modules.switches import OF_TORCH
 
 NAN, INFINITY = "NaN", "infinity"
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from bench.measure import failure, finite, in_place, user_code
 from bench.measure.workload import Tensors, Workload
+from bench.modules.wrapper import copied
 from bench.sampling.inputs import NORMAL
 from impls.contract import Unsupported
-from impls.modules.wrapper import copied
 from impls.sameness import are_same
 
 OTHER = -2.0

@@ -15,12 +15,12 @@ import impls
 from bench.measure import clock, memory
 from bench.measure.devices import Device, device
 from bench.measure.workload import Subject, Workload
+from bench.modules.graph.running import InGraph
+from bench.modules.wrapper import Wrapper
 from bench.plan.device import Kind
 from bench.plan.layers import ITEM_BYTES
 from impls.catalogue import IMPLEMENTATIONS, parse
 from impls.contract import attribute, is_ours
-from impls.graph.running import InGraph
-from impls.modules.wrapper import Wrapper
 
 METADATA = frozenset(
     f"aten::{name}"

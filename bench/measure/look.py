@@ -20,18 +20,18 @@ import impls
 from bench.measure import function, inspection, shares, workload
 from bench.measure.devices import Device, device
 from bench.measure.forking import Channel
+from bench.modules.core import wrapped
+from bench.modules.counted import WHOLE, kind_of
+from bench.modules.graph import cores
+from bench.modules.graph.source import written_lines
+from bench.modules.graph.tracing import Traced, Untraceable, traced
+from bench.modules.switches import FUSED_ATTN, switch_of
+from bench.modules.wrapper import Wrapper
 from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import HOST
 from impls.catalogue import GRAPH
 from impls.contract import parameters_of
-from impls.graph import cores
-from impls.graph.source import written_lines
-from impls.graph.tracing import Traced, Untraceable, traced
-from impls.modules.core import wrapped
-from impls.modules.counted import WHOLE, kind_of
-from impls.modules.switches import FUSED_ATTN, switch_of
-from impls.modules.wrapper import Wrapper
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""

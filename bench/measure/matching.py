@@ -15,12 +15,12 @@ from torch import nn
 
 from bench.measure import user_code, workload
 from bench.measure.forking import Channel
+from bench.modules.graph.cores import numbers_of_heads
+from bench.modules.wrapper import copied
 from bench.plan.case import Point
 from bench.plan.device import CPU
 from impls.catalogue import parse
-from impls.graph.cores import numbers_of_heads
 from impls.lookup import check
-from impls.modules.wrapper import copied
 from impls.sameness import SAME
 
 OUTPUT = ".output"

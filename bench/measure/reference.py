@@ -34,13 +34,13 @@ from bench.measure.rounding import (
     tolerance,
 )
 from bench.measure.workload import Tensors, Workload, cast_to
+from bench.modules.wrapper import NOTHING, copied
 from bench.plan.device import CPU
 from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import scores
 from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, TIMED, InputValues
 from impls.catalogue import shapes_itself
 from impls.contract import Unsupported, with_attend
-from impls.modules.wrapper import NOTHING, copied
 from impls.sdpa_calls import SDPAReplaced, mask_cast, names_of_sdpa
 
 LEAST_LOGIT = 100.0

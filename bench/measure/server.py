@@ -35,12 +35,12 @@ from bench.measure.devices import device
 from bench.measure.forking import Channel, ForkServer, serve
 from bench.measure.measured_case import CaseRequest, MeasuredCase
 from bench.measure.workload import GivenWeights
+from bench.modules import sources
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU
 from bench.plan.names import is_own
 from bench.sampling.inputs import GIVEN, InputValues
 from impls.lookup import check
-from impls.modules import sources
 
 ENVELOPE = ("request", "id", "files", "descriptors")
 """What a request has beside its arguments."""

@@ -13,9 +13,9 @@ import impls
 from bench.measure.devices import Device
 from bench.measure.inspection import NO_KERNEL
 from bench.measure.recorded import Call, recorded
+from bench.modules.graph.cores import Core, Found, Softmax
+from bench.modules.graph.tracing import Traced, module_of, name, reached
 from bench.plan.device import HOST, Kind
-from impls.graph.cores import Core, Found, Softmax
-from impls.graph.tracing import Traced, module_of, name, reached
 
 CALL = "model call"
 """The label of a call."""

@@ -24,6 +24,11 @@ from bench.machine import sealed
 from bench.measure import in_place, user_code
 from bench.measure.cores import equal_weights, is_plain
 from bench.measure.devices import device
+from bench.modules.core import wrapped
+from bench.modules.making import OBJECTS, hide, maker_of
+from bench.modules.making import make as make_module
+from bench.modules.stated import failure, flops
+from bench.modules.wrapper import Wrapper, check_plain, copied, inner_of
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.device import CPU
@@ -33,11 +38,6 @@ from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
 from impls.catalogue import NO_MASK, PADDING, parse
 from impls.contract import parameters_of, with_attend
-from impls.modules.core import wrapped
-from impls.modules.making import OBJECTS, hide, maker_of
-from impls.modules.making import make as make_module
-from impls.modules.stated import failure, flops
-from impls.modules.wrapper import Wrapper, check_plain, copied, inner_of
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""

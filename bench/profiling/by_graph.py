@@ -9,12 +9,12 @@ from torch.fx import GraphModule, Node
 
 from bench.measure import shares
 from bench.measure.workload import Subject, Workload
+from bench.modules.core import wrapped
+from bench.modules.graph.cores import Core, Found, found
+from bench.modules.graph.running import check
+from bench.modules.graph.tracing import Traced, module_of, traced, where
 from bench.profiling.tables import LINE
 from bench.store.profile import CORE
-from impls.graph.cores import Core, Found, found
-from impls.graph.running import check
-from impls.graph.tracing import Traced, module_of, traced, where
-from impls.modules.core import wrapped
 
 
 def subject(work: Workload) -> Subject:

@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from typing import Any
 
+from bench.modules.core import wrapped
+from bench.modules.making import make
+from bench.modules.wrapper import Wrapper
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers import LAYERS
-from impls.modules.core import wrapped
-from impls.modules.making import make
-from impls.modules.wrapper import Wrapper
 from impls.whole.stepwise import STEPS
 
 TINY: dict[str, Any] = {

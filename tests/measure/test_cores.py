@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 
 from bench.measure import cores, workload
+from bench.modules.core import Adaptable
 from impls.attend import eager, sdpa
 from impls.layers.vit import ViTAttention
-from impls.modules.core import Adaptable
 from tests.make.checks import checked
 from tests.make.points import point
 

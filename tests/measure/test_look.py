@@ -8,8 +8,8 @@ import torch
 
 import impls
 from bench.measure import look, workload
+from bench.modules.graph.tracing import Untraceable
 from bench.plan.case import OF_LAYERS
-from impls.graph.tracing import Untraceable
 from tests.make.points import point
 from tests.measure.stub import Announcements
 

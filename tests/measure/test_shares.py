@@ -9,9 +9,9 @@ import impls
 from bench.measure import shares
 from bench.measure.devices import device
 from bench.measure.recorded import recorded
+from bench.modules.graph.cores import found
+from bench.modules.graph.tracing import Traced, name, traced
 from bench.plan.device import CPU, CUDA
-from impls.graph.cores import found
-from impls.graph.tracing import Traced, name, traced
 from tests.written_cores import Written
 
 

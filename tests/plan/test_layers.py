@@ -9,11 +9,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import inspection, workload
 from bench.measure.devices import device
+from bench.modules.making import make
 from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point
 from bench.plan.columns import Role
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS, flops, following, least_bytes, module_of, of_core, peak_bytes, steps
-from impls.modules.making import make
 from tests.make.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 

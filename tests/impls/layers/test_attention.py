@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from bench.modules.sources import library
 from impls.contract import Unresolved
 from impls.layers.attention import NORM_EPS, Attention, relative_bias, relative_index, windows
-from impls.modules.sources import library
 from tests.impls import oracle
 from tests.impls.reference import ROUNDING, Array, array, distance, normal, weights
 

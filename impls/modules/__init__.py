@@ -1,1 +1,0 @@
-"""Whole models as layers: where they come from, how to look at them, and the settings of their attention."""

@@ -1,0 +1,372 @@
+"""How a module is made from its name and the columns of a point, and what its input is."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import impls
+from bench.modules.core import BY_FUNCTION
+from bench.modules.making import hide, make, show_all
+from bench.modules.wrapper import Wrapper
+from impls import Unresolved, Unsupported
+from impls.catalogue import GRAPH
+from impls.contract import BY_ATTEND
+from tests.make.points import made, point
+from tests.tiny_models import Attention, Replaceable, right
+
+COLUMNS: dict[str, Any] = {
+    **vars(point()),
+    "token_len": 48,
+    "channels": 64,
+    "num_heads": 4,
+    "num_tokens": 7,
+    "qkv_bias": True,
+    "key_channels": 24,
+    "image_size": 32,
+    "patch_size": 4,
+    "mask": "causal",
+}
+
+HERE = "tests.modules.test_making"
+
+
+class Got(nn.Module):
+    """Keeps the arguments that it got beside its own, and returns its input."""
+
+    def __init__(self, **got: Any) -> None:
+        super().__init__()
+        self.got = got
+        self.mask = got.get("mask", "none")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x."""
+        return x
+
+
+def wide(heads: int, *, chan: int, token_len: int, mask: str) -> Got:
+    """Return what names and other names of columns gave, in whatever order."""
+    return Got(heads=heads, chan=chan, token_len=token_len, mask=mask)
+
+
+def of_anybody(d_model: int, nhead: int, seq_len: int, img_size: int, dim_head: int = 7, dropout: float = 0.5) -> Got:
+    """Return what the names that other libraries have gave."""
+    return Got(d_model=d_model, nhead=nhead, seq_len=seq_len, img_size=img_size, dim_head=dim_head, dropout=dropout)
+
+
+def of_others(hidden_size: int, query_dim: int, n_heads: int, head_dim: int, batch: int = 0) -> Got:
+    """Return what still other names gave."""
+    return Got(a=hidden_size, b=query_dim, c=n_heads, d=head_dim, e=batch)
+
+
+def of_a_place(dim: int, device: Any = None, dtype: Any = None, mode: str = "fan_in", hidden_dim: int = 9) -> Got:
+    """Return what a constructor got that says where and how its weights are made, and the width of another part."""
+    return Got(dim=dim, device=device, dtype=dtype, mode=mode, hidden_dim=hidden_dim)
+
+
+def of_functions(dim: int, qkv_bias: Any = "own", qk_scale: Any = "own", patch_size: Any = "own") -> Got:
+    """Return what a constructor with defaults of its own got."""
+    return Got(dim=dim, qkv_bias=qkv_bias, qk_scale=qk_scale, patch_size=patch_size)
+
+
+def curious(dim: int, colour: str, window_size: Any) -> Got:
+    """Return what no column has."""
+    return Got(dim=dim, colour=colour, window_size=window_size)
+
+
+def any_keyword(**others: Any) -> Got:
+    """Return whatever comes."""
+    return Got(**others)
+
+
+def got(name: str, **columns: Any) -> dict[str, Any]:
+    """Return the arguments that a module of this file got."""
+    module = make(f"{HERE}:{name}", {**COLUMNS, **columns})[0]
+    assert isinstance(module, Wrapper)
+    return dict(module.inner.got)  # type: ignore[arg-type]  # a dictionary
+
+
+def refused(name: str, **columns: Any) -> str:
+    """Return why a module can't be made, which is one line."""
+    with pytest.raises(Unresolved) as refusal:
+        make(name, {**COLUMNS, **columns})
+    assert "\n" not in str(refusal.value)
+    return str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("wide", {"heads": 4, "chan": 64, "token_len": 48, "mask": "causal"}),
+        ("of_others", {"a": 64, "b": 48, "c": 4, "d": 16, "e": 2}),
+        (
+            "of_anybody",
+            {"d_model": 64, "nhead": 4, "seq_len": 7, "img_size": 32, "dim_head": 16, "dropout": 0.5},
+        ),
+        ("of_a_place", {"dim": 48, "device": None, "dtype": None, "mode": "fan_in", "hidden_dim": 9}),
+        ("any_keyword", {}),
+        # what stands in brackets counts, whatever the columns say
+        ("of_anybody[nhead=2,dim_head=8,dropout=0]", {"d_model": 64, "nhead": 2, "seq_len": 7, "img_size": 32,
+            "dim_head": 8, "dropout": 0}),
+        ("any_keyword[a=(1, 2),b='x, y',c=None,d=true,e=False,f=[1, (2, 3)],g=max-autotune]", {"a": (1, 2),
+            "b": "x, y", "c": None, "d": True, "e": False, "f": [1, (2, 3)], "g": "max-autotune"}),
+        ("curious[colour=red,window_size=(7, 7)]", {"dim": 48, "colour": "red", "window_size": (7, 7)}),
+    ],
+)  # fmt: skip
+def test_columns_go_to_the_parameters_that_name_them(name: str, expected: dict[str, Any]) -> None:
+    """By their names or other names, only those of shape; where and how weights are made is the suite's affair."""
+    assert got(name) == expected
+
+
+def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
+    """A constructor's own default stays otherwise; a column without a value is not handed over."""
+    usual = {"qkv_bias": False, "qk_scale": None, "patch_size": None}
+    assert got("of_functions", **usual) == {"dim": 48, **dict.fromkeys(usual, "own")}
+    asked = {"qkv_bias": True, "qk_scale": 0.5, "patch_size": 4}
+    assert got("of_functions", **asked) == {"dim": 48, **asked}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no_such_module:Layer", ["can't be imported", "no_such_module"]),
+        (f"{HERE}:Nothing", ["can't be imported", "Nothing"]),
+        (f"{HERE}:HERE", ["must be callable, got str"]),
+        (f"{HERE}:curious", ["asks for colour, window_size", f"{HERE}:curious[colour=…,window_size=…]"]),
+        (f"{HERE}:curious[colour=red]", ["asks for window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
+        (f"{HERE}:of_objects", ["asks for layer_idx, config, norm", "config=…", "as mymodule:make"]),
+        (f"{HERE}:of_anybody[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
+        (f"{HERE}:of_a_place[zzz=0]", ["no argument 'zzz'; expected some of dim, device, dtype, mode, hidden_dim"]),
+        (f"{HERE}:point", ["must make a torch.nn.Module, got Point"]),
+        ("tests.tiny_models:no_module", ["must make a torch.nn.Module, got int"]),
+        ("tests.tiny_models:broken", ["can't be made: OSError: no such weights"]),
+        (f"{HERE}:lost", ["can't be made: AssertionError: ", "second line"]),
+        (f"{HERE}:Got[input=2x0x16]", ["input=2x0x16 must be sizes that begin with the batch, as 8x3x224x224"]),
+        (f"{HERE}:Got[input=16]", ["must be sizes that begin with the batch"]),
+        (f"{HERE}:Got[input=tests.tiny_models:missing]", ["has no attribute 'missing'"]),
+        (f"{HERE}:Got[input={HERE}:no_tensors]", ["takes no tensor of floating-point numbers"]),
+        (f"{HERE}:Got[at=layers.7]", ["has no module 'layers.7'"]),
+    ],
+)
+def test_what_makes_no_module_is_said_in_one_line(name: str, words: list[str]) -> None:
+    """With the layer, the reason, and what to write in the brackets."""
+    line = refused(name)
+    assert all(each in line for each in words), line
+
+
+def of_objects(layer_idx: int, config: Any, norm: type[nn.Module]) -> nn.Module:
+    """Return nothing: nobody can call it by a name."""
+    raise NotImplementedError
+
+
+def lost() -> nn.Module:
+    """Raise an error of several lines, as a constructor that needs CUDA does."""
+    raise AssertionError("Torch not compiled with CUDA enabled\nsecond line")
+
+
+def no_tensors() -> tuple[Tensor, bool]:
+    """Return inputs without anything that could be varied."""
+    return torch.ones(2, dtype=torch.long), True
+
+
+# Inputs
+
+
+class MultiHead(nn.Module):
+    """Attention that takes queries, keys and values apart."""
+
+    def __init__(self, embed_dim: int, batch_first: bool = False) -> None:
+        super().__init__()
+        self.batch_first = batch_first
+        self.scale = nn.Parameter(torch.ones(embed_dim))
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> tuple[Tensor, None]:
+        """Return the sum of all three."""
+        assert mask is None
+        return query + 10 * key + 100 * value, None
+
+
+def test_queries_keys_and_values_are_all_x() -> None:
+    """Also of torch's own module, whose batch is made the first dimension."""
+    layer = made(f"{HERE}:MultiHead")
+    x = torch.randn(2, 7, 12)
+    assert vars(layer.inner)["batch_first"]
+    torch.testing.assert_close(layer(x), 111 * x)
+    torchs = made("torch.nn:MultiheadAttention")
+    assert isinstance(torchs.inner, nn.MultiheadAttention)
+    assert (torchs.inner.embed_dim, torchs.inner.num_heads, torchs.inner.batch_first) == (12, 3, True)
+    torch.testing.assert_close(torchs(x), torchs.inner(x, x, x)[0])
+
+
+class Maps(Got):
+    """A layer of maps, which says so."""
+
+    def input_shape(self, of: Any) -> tuple[int, ...]:
+        """Return `[B, token_len, 3, N]`."""
+        return of.batch, of.token_len, 3, of.num_tokens
+
+
+def maps() -> Got:
+    """Return a layer of maps; the function says so."""
+    return Got()
+
+
+maps.input_shape = lambda of: (of.batch, of.token_len, 5)  # type: ignore[attr-defined]  # functions take attributes
+
+
+class Several(nn.Module):
+    """Takes two tensors, a mask and a flag."""
+
+    def forward(self, ids: Tensor, x: Tensor, mask: Tensor, *, doubled: bool) -> dict[str, Any]:
+        """Return the sum."""
+        return {"ids": ids, "y": (x + ids[..., None]) * mask * (2 if doubled else 1)}
+
+
+def several() -> dict[str, Any]:
+    """Return all arguments of Several for two items of three tokens."""
+    mask = torch.tensor([[[1.0], [0.0], [1.0]]])
+    return {"ids": torch.full((2, 3), 4), "x": torch.randn(2, 3, 5), "mask": mask, "doubled": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("Got", (2, 7, 12)),
+        ("Maps", (2, 12, 3, 7)),
+        ("maps", (2, 12, 5)),
+        ("Got[input=2x5x16]", (2, 5, 16)),
+        ("Maps[input=2x5x16]", (2, 5, 16)),
+        (f"Several[input={HERE}:several]", (2, 3, 5)),
+    ],
+)
+def test_the_input_is_stated_given_or_tokens(name: str, shape: tuple[int, ...]) -> None:
+    """What stands in the name counts before what the module states; the batch is the point's."""
+    module, of_x = make(f"{HERE}:{name}", vars(point()))
+    assert of_x == (shape,)
+    assert module(torch.zeros(3, *shape[1:])).shape == (3, *shape[1:])
+
+
+@pytest.mark.parametrize("shape", [(7, 12), (2, 0), (2, 1.5), 2, "2"])
+def test_a_stated_shape_has_whole_numbers_and_the_batch(shape: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal says the rule and what came."""
+    monkeypatch.setattr(maps, "input_shape", lambda _: shape)
+    line = refused(f"{HERE}:maps")
+    assert "must return whole numbers that begin with the batch 2" in line
+    assert line.endswith(f"got {shape!r}")
+
+
+def test_all_arguments_come_from_a_function() -> None:
+    """The first tensor of floating-point numbers is x, the others and the flags stay; tensors follow the batch."""
+    layer = made(f"{HERE}:Several[input={HERE}:several]")
+    x = torch.randn(4, 3, 5)
+    expected = 2 * (x + 4)
+    expected[:, 1] = 0
+    torch.testing.assert_close(layer(x), expected)
+    assert layer.returned == "dict"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "x"),
+    [
+        ("Net[kind=written,channels=8,input=1x5x8,at=layers.1]", "Attention", (2, 5, 8)),
+        ("Heads[input=1x5x16,at=attention]", "MultiheadAttention", (2, 5, 16)),
+    ],
+)
+def test_a_module_inside_gets_what_it_gets_there(name: str, kind: str, x: tuple[int, ...]) -> None:
+    """The module is measured by itself, with the shape of its own input; options of the whole go to the whole."""
+    module, shapes = make(f"tests.tiny_models:{name}", vars(point()))
+    assert isinstance(module, Wrapper)
+    assert (type(module.inner).__name__, shapes, module(torch.randn(x)).shape) == (kind, (x,), x)
+
+
+# The core
+
+
+class Core(nn.Module):
+    """A core as a module."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+        """Return attention."""
+        return right(q, k, v, scale)
+
+
+def with_module(channels: int) -> nn.Module:
+    """Return a layer whose core is a module."""
+    return Replaceable(channels, attend=Core())
+
+
+class Softmax(Attention):
+    """A layer whose attend is a softmax, as vit-pytorch has it."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+        self.attend: Any = nn.Softmax(dim=-1)
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        weights: Tensor = self.attend(q @ k.mT * q.shape[-1] ** -0.5)
+        return weights @ v
+
+
+class WithMask(Attention):
+    """A layer whose attend takes a mask in the fourth place."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        assert mask is None
+        return super().core(q, k, v)
+
+    def core(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the core of queries, keys and values `[B, H, N, D]`."""
+        return self.attend(q, k, v, None)
+
+
+class Idle(Attention):
+    """A layer with an attend that its forward doesn't call."""
+
+    attend = staticmethod(right)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("tests.tiny_models:Replaceable", BY_ATTEND),
+        ("tests.tiny_models:Pair", BY_ATTEND),
+        (f"{HERE}:with_module", BY_ATTEND),
+        (f"{HERE}:Idle", BY_FUNCTION),
+        (f"{HERE}:WithMask", BY_FUNCTION),
+        (f"{HERE}:Softmax", GRAPH),
+    ],
+)
+def test_an_attend_of_another_meaning_is_left_alone(name: str, way: str) -> None:
+    """A core takes a scale, and forward calls it; else another way is found. Of two results the first one counts."""
+    layer, (shape,) = make(name, vars(point()))
+    x = torch.randn(shape)
+    with torch.no_grad():
+        y, same, other = layer(x), *(impls.build(layer, f"tests.tiny_models:{each}") for each in ("right", "wrong"))
+        for built, is_same in ((same, True), (other, False)):
+            assert torch.allclose(built(x), y, atol=1e-6) is is_same
+        assert torch.equal(layer(x), y)
+    assert getattr(same, "adapted_by", None) == way
+
+
+def test_a_kernel_that_a_module_can_avoid_has_no_row_of_its_own() -> None:
+    """The module would compute its own formula under the kernel's name."""
+    layer, _ = make("tests.tiny_models:Careful", vars(point()))
+    with pytest.raises(Unsupported, match="has a mask tensor, and the attend declares no keyword"):
+        impls.build(layer, "tests.tiny_models:right")
+
+
+def test_what_would_hide_the_layers_before_it_is_changed() -> None:
+    """A head of zeros and a small layer scale get numbers; other weights stay, and so does a temperature."""
+    layer = nn.ParameterDict({"head": torch.zeros(4, 4), "scale": torch.full((4,), 1e-5), "norm": torch.ones(4)})
+    layer["temperature"] = torch.tensor(0.07)
+    show_all(layer)
+    assert float(layer["temperature"]) == pytest.approx(0.07)
+    assert float(layer["head"].detach().std()) > 0.001
+    assert float(layer["scale"].detach().min()) > 0.1
+    assert torch.equal(layer["norm"], torch.ones(4))
+    hide(layer, [*layer])
+    largest = {name: float(each.detach().max()) for name, each in layer.items()}
+    assert largest == pytest.approx({"head": 0, "scale": 1e-5, "norm": 1, "temperature": 0.07})

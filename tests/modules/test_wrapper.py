@@ -1,0 +1,88 @@
+"""A module as a function of its inputs, and the stand-in for `F.scaled_dot_product_attention`."""
+
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import nn
+
+from bench.modules.wrapper import Held, Wrapper, X, copied, first_tensor
+from impls import Unresolved, Unsupported
+
+
+class Masked(nn.Module):
+    """Adds a mask to its input."""
+
+    def forward(self, x: torch.Tensor, *, mask: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Return both together."""
+        return x + mask, None
+
+
+class Named(NamedTuple):
+    """A result with a field of the name of a mapping's method."""
+
+    values: torch.Tensor
+
+
+def test_other_tensors_follow_the_batch() -> None:
+    """Of one that has a row for each item, the first row is that of all items that come; another one stays whole.
+
+    A square matrix is a mask of queries and keys, even if there are as many items as rows.
+    """
+    model = Wrapper(Masked(), ((3,),), (X,), {"mask": torch.tensor([[1.0] * 3, [2.0] * 3])}, batch=2)
+    assert isinstance(model.kwargs["mask"], Held)
+    assert model(torch.zeros(5, 3)).tolist() == [[1.0] * 3] * 5
+    assert model.to(torch.float64)(torch.zeros(1, 3, dtype=torch.float64)).dtype == torch.float64
+    of_all = Wrapper(Masked(), ((3,),), (X,), {"mask": torch.arange(3.0)}, batch=2)
+    assert of_all.returned == ""
+    assert of_all(torch.zeros(2, 3)).tolist() == [[0.0, 1.0, 2.0]] * 2
+    assert of_all.returned == "tuple"
+    square = torch.arange(9.0).view(3, 3)
+    model = Wrapper(Masked(), ((3,),), (X,), {"mask": square}, batch=3)
+    assert torch.equal(model(torch.zeros(3, 3)), square)
+
+
+def test_rows_of_an_item_stay_together() -> None:
+    """A layer that gets several rows for each item, such as windows, has them in one item."""
+    model = Wrapper(nn.Linear(4, 2), ((3, 5, 4),), group=3)
+    assert model(torch.zeros(2, 3, 5, 4)).shape == (2, 3, 5, 2)
+
+
+def test_the_first_tensor_is_the_output() -> None:
+    """Of a tuple, a mapping or an object, the first of floating-point numbers; anything else is no output."""
+    one, number = torch.ones(1), torch.ones(1, dtype=torch.long)
+    several = (None, number, one, 2 * one), [number, one], {"a": number, "b": one}
+    for output in (one, *several, SimpleNamespace(y=one), Named(one)):
+        assert first_tensor(output) is one
+    nothing: Any
+    for nothing in ("x", None, (), (None, number), {}, SimpleNamespace(), 3):
+        with pytest.raises(Unresolved, match=f"must return a tensor.*got {type(nothing).__name__}"):
+            first_tensor(nothing)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "kind"),
+    [
+        (torch.zeros(2, dtype=torch.complex64), "complex"),
+        (torch.nested.nested_tensor([torch.zeros(2, 3), torch.zeros(1, 3)], layout=torch.jagged), "nested"),
+        (torch.nested.nested_tensor([torch.zeros(2, 3), torch.zeros(1, 3)]), "nested"),
+        (torch.eye(2).to_sparse(), "sparse_coo"),
+    ],
+)
+def test_a_tensor_that_can_not_be_compared_is_refused(tensor: torch.Tensor, kind: str) -> None:
+    """Its kind is said."""
+    with pytest.raises(Unsupported, match=f"a {kind} tensor"):
+        first_tensor(tensor)
+
+
+def test_a_copy_leaves_the_graph_of_a_call_behind() -> None:
+    """What a call left in attributes can't be copied with its graph; weights and shared tensors are as they were."""
+    layer: Any = nn.Linear(2, 2)
+    layer.seen, layer.all_seen = layer.weight * 2, [layer.weight * 3]
+    twin = copied(layer)
+    assert torch.equal(twin.seen, layer.weight * 2)
+    assert twin.seen.is_leaf
+    assert twin.all_seen[0].is_leaf
+    assert twin.weight is not layer.weight
+    assert copied(layer, {id(layer.weight): layer.weight}).weight is layer.weight
