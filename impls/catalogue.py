@@ -98,7 +98,7 @@ ALL, ONE = "all", "one"
 class Entry:
     """One implementation.
 
-    `adapter` is `module:attribute` in `impls`, or from `bench` on. The command `list` prints `meaning` and `supports`.
+    `adapter` is `module:attribute` in `impls`, or beside it after a dot. The command `list` prints `meaning` and `supports`.
     `layers` are the class names of the only layers that it is written for; empty if it is for all.
     `refuses` maps the class name of a layer that it can never compute to the reason; STRANGE is any stranger's.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
@@ -164,7 +164,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         scores=ALL, advised=2),
     "as_is": Entry("contract:as_is", "the layer or model as it is: its own core, its library's choice",
         Style("#8020f0", SOLID, "*", hollow=True)),
-    "graph": Entry("bench.modules.graph.running:unchanged",
+    "graph": Entry(".bench.modules.graph.running:unchanged",
         "the module's graph, traced by torch, unchanged: a control that says what tracing alone changes",
         Style("#5c4b8a", DOTTED, "<", hollow=True)),
     "compiled": Entry("torch_compile:adapt", "torch.compile of the layer or model as it is",

@@ -23,8 +23,8 @@ from impls.contract import (
     with_attend,
 )
 
-ROOT = (__package__ or "").removesuffix("impls")
-"""What stands before `bench` and `impls`: nothing in a checkout, the package's name where it is installed."""
+BESIDE = (__package__ or "").removesuffix("impls")
+"""What stands before the name of a package beside this one: nothing in a checkout, else that of the installed one."""
 
 
 def build(layer: nn.Module, name: str) -> Implementation:
@@ -114,7 +114,7 @@ def resolve(name: str) -> Adapt:
     what = f"implementation {name!r}"
     if name in IMPLEMENTATIONS:
         adapter = IMPLEMENTATIONS[name].adapter
-        return imported(f"{ROOT}{adapter}" if adapter.startswith("bench.") else f"{__package__}.{adapter}", what)
+        return imported(f"{BESIDE}{adapter[1:]}" if adapter.startswith(".") else f"{__package__}.{adapter}", what)
     installed = entry_points(group=ENTRY_POINT_GROUP, name=name)
     if ":" not in name and not installed:
         expected = ", ".join(IMPLEMENTATIONS)

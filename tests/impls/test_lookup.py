@@ -60,7 +60,7 @@ def test_a_known_name_is_its_adapter() -> None:
     """A name of the suite resolves to the suite's adapter, also if an installed package has one of that name."""
     for name, entry in IMPLEMENTATIONS.items():
         module, _, attribute = entry.adapter.partition(":")
-        place = module if module.startswith("bench.") else f"impls.{module}"
+        place = module.removeprefix(".") if module.startswith(".") else f"impls.{module}"
         assert resolve(name) is getattr(importlib.import_module(place), attribute)
 
 
