@@ -98,7 +98,8 @@ ALL, ONE = "all", "one"
 class Entry:
     """One implementation.
 
-    `adapter` is `module:attribute` in `impls`, or beside it after a dot. The command `list` prints `meaning` and `supports`.
+    `adapter` is `module:attribute` in `impls`, or beside it after a dot. The command `list` prints `meaning` and
+    `supports`.
     `layers` are the class names of the only layers that it is written for; empty if it is for all.
     `refuses` maps the class name of a layer that it can never compute to the reason; STRANGE is any stranger's.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
