@@ -41,7 +41,7 @@ OF_COMMANDS = {
     "compare quick race --margin x": (2, "argument --margin: invalid float value: 'x'"),
     "advise timm": (2, "MODEL 'timm' must be timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or "),
     "advise nolib:thing": (2, "layer 'nolib:thing': there is no module nolib; it must lie where you run the command"),
-    "advise timm:vit_small_patch16_224 --batch 0": (2, "--batch 0 must be whole numbers of at least 1, separated by "),
+    "advise timm:vit_small_patch16_224 --batch 0": (2, "batch = 0 must be a whole number of at least 1"),
     "duel": (2, "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python; "),
     "duel eager": (
         2,
