@@ -98,8 +98,8 @@ def variables() -> dict[str, str]:
 
 
 def here(sweep: str, **asked: Any) -> Request:
-    """Return a request with this machine's threads."""
-    return Request(sweep, threads=default_threads(), **asked)
+    """Return a request with this machine's threads and CPU flags."""
+    return Request(sweep, threads=default_threads(), cpu=cpu_features(), **asked)
 
 
 def _without_folders(word: str) -> str:
@@ -220,9 +220,14 @@ def cpu_model() -> str:
     return _cpuinfo().get("model name") or platform.processor() or platform.machine()
 
 
+def cpu_features() -> frozenset[str]:
+    """Return the CPU's instruction flags, none if the system doesn't list them."""
+    return frozenset(_cpuinfo().get("flags", "").split())
+
+
 def cpu_flags() -> str:
     """Return a short hash of the CPU's instruction flags, empty if the system doesn't list them."""
-    flags = " ".join(sorted({*_cpuinfo().get("flags", "").split()}))
+    flags = " ".join(sorted(cpu_features()))
     return hashlib.sha256(flags.encode()).hexdigest()[:12] if flags else ""
 
 

@@ -12,10 +12,8 @@ REMOVED = {
     "run --allocator retained-huge": "run --allocator retained asks for huge pages wherever the system has them",
     "run --machine-name": "merge calls each machine by its processor",
     "implementation jax": "use openvino, onnxruntime, aot_eager, aot_sdpa, or an impls.Runtime of your own",
-    "key if_cpu": "put the grid into a sweep of its own, for the machines that it is meant for",
 }
-"""A command, one with its option or a value of it, a `key` of sweep files, or an `implementation`, and what takes its
-place.
+"""A command, one with its option or a value of it, or an `implementation`, and what takes its place.
 
 The options of `run` are those of `pytest bench` too.
 """

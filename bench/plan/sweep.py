@@ -2,7 +2,7 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,9 @@ SETTINGS = settings_of(Effort)
 
 EFFORT_KEYS = tuple(SETTINGS)
 
+IF_CPU = "if_cpu"
+"""The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
+
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
 
@@ -135,8 +138,8 @@ def shipped_names() -> list[str]:
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
-    `threads` are used if the file gives none.
-    `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
+    `threads` are used if the file gives none. `cpu` has the CPU's flags: a grid with IF_CPU counts only if one of them
+    is among its own. `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
     An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
@@ -147,6 +150,7 @@ class Request:
 
     sweep: str
     threads: int = 1
+    cpu: Collection[str] = ()
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
     baseline: str = ""
@@ -253,6 +257,7 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
     grids, defaults = document.get("grid", []), document.get("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise WrongRequest("grid must be written as [[grid]], one table for each product")
+    grids = [{key: grid[key] for key in grid if key != IF_CPU} for grid in grids if _is_for_cpu(grid, asked.cpu)]
     if not isinstance(defaults, dict):
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
@@ -268,6 +273,14 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
         merged = [{**grid, **each} for grid in reduced for each in overrides]
     usual = {**DEFAULTS, "threads": asked.threads}
     return tuple(dict.fromkeys(point for values in merged for point in expand(values, usual)))
+
+
+def _is_for_cpu(grid: dict[str, Any], cpu: Collection[str]) -> bool:
+    """Return whether a grid counts on a CPU with these flags."""
+    flags = grid.get(IF_CPU, [])
+    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
+        raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
+    return IF_CPU not in grid or not {*flags}.isdisjoint(cpu)
 
 
 def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:

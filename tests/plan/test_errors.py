@@ -24,9 +24,9 @@ def test_several_unknown_names_are_one_line_with_the_nearest_of_each() -> None:
 
 def test_a_name_that_is_gone_has_a_line_of_its_own() -> None:
     """It says what takes its place, beside the line of those that never were."""
-    first, second = unknown_names("key", ["if_cpu", "rde"], ["red"]).splitlines()
-    assert first == f"key if_cpu is gone: {REMOVED['key if_cpu']}"
-    assert second == unknown_names("key", ["rde"], ["red"])
+    first, second = unknown_names("implementation", ["jax", "rde"], ["red"]).splitlines()
+    assert first == f"implementation jax is gone: {REMOVED['implementation jax']}"
+    assert second == unknown_names("implementation", ["rde"], ["red"])
 
 
 @pytest.mark.parametrize(

@@ -397,7 +397,7 @@ def test_the_sweep_of_decoding_crosses_keys_with_their_heads() -> None:
 
 def test_published_rows_of_a_core_stand_beside_the_core() -> None:
     """Each figure for training or with a causal mask is for the core alone, in the mode and dtype of a point."""
-    sweep = load_sweep("pytorch-cpu-sdpa")
+    sweep = load_sweep(Request("pytorch-cpu-sdpa", cpu=("amx_bf16",)))
     of_core = [point for point in sweep.points if point.layer == "core"]
     assert len(of_core) == 8
     assert all(sum(figure.is_for(point) for figure in sweep.published) == 2 for point in of_core)
@@ -454,3 +454,14 @@ def test_full_and_vit_go_further_than_quick() -> None:
     assert {p.mode for p in full.points} == {"inference", "forward", "train"}
     assert full.effort.processes >= 10
     assert all(point.qkv_bias for point in load_sweep("vit").points)
+
+
+def test_a_grid_may_be_for_some_cpus_alone(tmp_path: Path) -> None:
+    """A grid counts if the CPU has one of its flags; `quick` has a shape in bfloat16 on CPUs that compute in it."""
+    text = f"{EAGER}{GRID}\n{GRID}batch = 7\nif_cpu = ['fast', 'faster']\n"
+    assert [point.batch for point in load(tmp_path, text, cpu={"faster", "slow"}).points] == [8, 7]
+    assert [point.batch for point in load(tmp_path, text, cpu={"slow"}).points] == [8]
+    plain, more = load_sweep("quick"), load_sweep(Request("quick", cpu={"avx512_bf16"}))
+    (added,) = {*more.points} - {*plain.points}
+    assert (len(more.points), added.dtype) == (10, "bfloat16")
+    assert dataclasses.replace(added, dtype="float32") in plain.points
