@@ -11,39 +11,46 @@ from impls.attend.eager import attend
 from tests.make.adapters import Own, each_call, later
 
 
-def _with_a_nan(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def _with_a_nan(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor | None = None) -> Tensor:
     spoiled = torch.zeros_like(v)
     spoiled[-1, -1, -1, -1] = float("nan")
-    return attend(q, k, v, scale) + spoiled
+    return attend(q, k, v, scale, attn_mask=attn_mask) + spoiled
 
 
-def _without_its_mask(q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None) -> Tensor:
-    return attend(q, k, v, scale)
+def _without_its_mask(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None
+) -> Tensor:
+    return attend(q, k, v, scale, attn_mask=attn_mask)
 
 
-def _mean(q: Tensor, k: Tensor, v: Tensor, _scale: float) -> Tensor:
+def _mean(q: Tensor, k: Tensor, v: Tensor, _scale: float, *, attn_mask: Tensor | None = None) -> Tensor:
     return v.mean(dim=-2, keepdim=True).expand_as(v) + 0 * (q * k).sum()
 
 
-def _uniform(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def _uniform(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor | None = None) -> Tensor:
     return attend(q, k, v, 0 * scale)
 
 
-def _linear(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def _linear(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor | None = None) -> Tensor:
     """Return linear attention, Katharopoulos et al. 2020, with the scale on queries and keys alike."""
     q, k = (1 + elu(each.float() * abs(scale) ** 0.5) for each in (q, k))
     weighted = q @ (k.mT @ v.float())
     return (weighted / (q @ k.sum(dim=-2, keepdim=True).mT)).to(v.dtype)
 
 
-def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    weights = ((q @ k.mT) * scale).exp()
+def _no_maximum(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor | None = None) -> Tensor:
+    weights = ((q @ k.mT) * scale + (0 if attn_mask is None else attn_mask)).exp()
     return (weights / weights.sum(dim=-1, keepdim=True)) @ v
 
 
-def _half_of_the_keys(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def _half_of_the_keys(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor | None = None) -> Tensor:
     half = (k.shape[-2] + 1) // 2
-    return attend(q, k[..., :half, :], v[..., :half, :], scale)
+    bias = None if attn_mask is None else attn_mask[..., :half]
+    return attend(q, k[..., :half, :], v[..., :half, :], scale, attn_mask=bias)
+
+
+def _swapped_tokens(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor | None = None) -> Tensor:
+    return attend(q, k, v.flip(2), scale, attn_mask=attn_mask)
 
 
 mean_of_values = with_attend(_mean)
@@ -53,7 +60,7 @@ softmax_without_maximum = with_attend(_no_maximum)
 half_of_the_keys = with_attend(_half_of_the_keys)
 missing_scale = with_attend(lambda q, k, v, _scale: attend(q, k, v, 1.0))
 swapped_heads = with_attend(lambda q, k, v, scale: attend(q, k, v.flip(1), scale))
-swapped_tokens = with_attend(lambda q, k, v, scale: attend(q, k, v.flip(2), scale))
+swapped_tokens = with_attend(_swapped_tokens)
 ignores_the_mask = with_attend(_without_its_mask)
 one_nan = with_attend(_with_a_nan)
 
