@@ -14,6 +14,8 @@ import pandas as pd
 from bench.analyse.axes import CHANNELS, KEYS, TOKENS, places
 from bench.analyse.rows import grouped, point_of
 from bench.analyse.standing import FASTEST
+from bench.plan.case import of_role
+from bench.plan.columns import Role
 from bench.show.charts.quantity import quantity
 from bench.show.charts.winners import STRONGEST, WinnerMap, maps, strength
 from bench.show.palette import light, mix, style
@@ -73,8 +75,7 @@ def overviews(table: pd.DataFrame) -> Iterator[Overview]:
     """Yield the kinds of each layer, device, dtype and mode if there are two or more with a map over channels."""
 
     def setting(of: WinnerMap) -> tuple[object, ...]:
-        point = of.point
-        return point.layer, point.device, point.dtype, point.mode, point.num_heads, point.threads, point.allocator
+        return tuple(getattr(of.point, name) for name in ("layer", "num_heads", *of_role(Role.EXECUTION)))
 
     baseline = baseline_of(table)
     for kinds in grouped((each for each in maps(table) if each.axis is CHANNELS), setting).values():

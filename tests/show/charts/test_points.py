@@ -5,7 +5,7 @@ import pytest
 
 from bench.analyse.rows import by, grouped, point_of
 from bench.plan.case import Point
-from bench.plan.grid import MODELS, expand
+from bench.plan.grid import DEFAULTS, MODELS, expand
 from bench.show.charts.points import MOST, labels, picture, pictures
 from bench.show.rows import plain
 from tests.make.points import of_layer, vit_s
@@ -17,8 +17,7 @@ SECONDS = {"eager": 0.04, "sdpa": 0.02, "online": 0.08}
 
 def of_models(*names: str) -> list[Point]:
     """Return the points of models."""
-    usual = {"device": "cpu", "dtype": "float32", "mode": "inference", "batch": 1, "threads": 1}
-    return [next(expand({"mask": "none", **usual, **MODELS[name]})) for name in names]
+    return [next(expand({**DEFAULTS, "batch": 1, "threads": 1, **MODELS[name]})) for name in names]
 
 
 def test_a_point_is_a_row_with_a_mark_for_each_implementation() -> None:
