@@ -91,7 +91,7 @@ def seen(adapt: Adapt, gpu: Gpu, timing: str = COLD) -> set[str]:
             state.check()
         except LeftChanged:
             found.add("state")
-        if cuda.late_s(call, timed.late_s) > LATE_S + LATE * WORK_S:
+        if cuda.late_s(call, CALLS, timed.late_s) > LATE_S + LATE * CALLS * WORK_S:
             found.add("late")
     return found
 

@@ -177,7 +177,7 @@ def test_work_on_a_stream_that_does_not_wait_is_done_in_the_hold(is_joined: bool
     """No event sees it, and it isn't late; but it has begun before its inputs were there."""
     call = _to_another_stream(gpu, waits=False, is_joined=is_joined)(5e-5)
     assert timed(cuda.timer(COLD), call).call_s == pytest.approx(KERNEL_S)
-    assert cuda.late_s(call) == 0
+    assert cuda.late_s(call, 1) == 0
 
 
 def test_the_peak_of_a_call_is_beyond_what_was_held(gpu: Gpu) -> None:
@@ -268,8 +268,8 @@ def _to_another_stream(gpu: Gpu, *, waits: bool, is_joined: bool) -> Callable[[f
 @pytest.mark.parametrize("seconds", [3e-5, 1e-3])
 def test_work_that_goes_on_after_the_call_is_found(seconds: float, gpu: Gpu) -> None:
     """The GPU still works when the call's stream is done."""
-    late_s = cuda.late_s(_to_another_stream(gpu, waits=True, is_joined=False)(seconds))
-    assert late_s == pytest.approx(seconds - KERNEL_S, rel=0.5)
+    late_s = cuda.late_s(_to_another_stream(gpu, waits=True, is_joined=False)(seconds), 16)
+    assert late_s == pytest.approx(16 * (seconds - KERNEL_S), rel=0.5)
 
 
 def test_short_work_that_goes_on_is_found_though_the_host_is_slow(gpu: Gpu) -> None:
@@ -282,19 +282,19 @@ def test_short_work_that_goes_on_is_found_though_the_host_is_slow(gpu: Gpu) -> N
             gpu.launch(3e-5)
         gpu.launch(KERNEL_S, 1e-4)
 
-    assert cuda.late_s(call) == pytest.approx(3e-5 - KERNEL_S, rel=0.5)
+    assert cuda.late_s(call, 16) == pytest.approx(16 * (3e-5 - KERNEL_S), rel=0.5)
 
 
 def test_work_of_another_stream_that_is_joined_is_not_late(gpu: Gpu) -> None:
     """And it is in the time of the call."""
     call = _to_another_stream(gpu, waits=True, is_joined=True)(1e-3)
-    assert cuda.late_s(call) == 0
+    assert cuda.late_s(call, 16) == 0
     assert timed(cuda.timer(COLD), call).call_s == pytest.approx(1e-3, rel=0.1)
 
 
 def test_a_call_without_other_streams_is_never_late(gpu: Gpu) -> None:
     """Also if it takes long."""
-    assert cuda.late_s(gpu.call(10, 1e-3)) == 0
+    assert cuda.late_s(gpu.call(10, 1e-3), 16) == 0
 
 
 @pytest.mark.parametrize("held", [100, 0])

@@ -239,8 +239,7 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
 ) -> None:
     """The state is read right after each sample, because the clock of an idle GPU says nothing.
 
-    Work on another stream is incorrect: the device goes on for as long as the call takes, after the call's stream is
-    done.
+    Work on another stream is incorrect: the device goes on for a tenth of the time of calls, after their stream is done.
     """
     with case(point(), "eager", tmp_path) as process:
         process.prepare()
@@ -255,6 +254,9 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
             events.append("sample")
             return sample
 
+        def too_late_s(calls: int) -> float:
+            return LATE_S + 0.1 * calls * call_s
+
         of_gpu = {"clock_low_hz": 1.98e9, "throttle": ("software power cap",)}
         states = SimpleNamespace(read=lambda: events.append("read"), metrics=of_gpu)
         monkeypatch.setattr(measured, "request", on_gpu)
@@ -263,8 +265,8 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
         process.sample()
         process.sample()
         monkeypatch.setattr(Gpu, "energy_counter", lambda _gpu: None)
-        monkeypatch.setattr(cuda, "late_s", lambda _call, other_s: LATE_S + call_s if late == "in a look" else other_s)
-        monkeypatch.setattr(TimedCalls, "late_s", LATE_S + call_s if late == "in timings" else 5e-6)
+        monkeypatch.setattr(cuda, "late_s", lambda _call, calls, other_s: too_late_s(calls) if late == "in a look" else other_s)
+        monkeypatch.setattr(TimedCalls, "late_s", too_late_s(cuda.MOST_CALLS) if late == "in timings" else 5e-5)
         reply = process.finish()
     assert events == ["sample", "read"] * 2
     assert of_gpu.items() <= reply["metrics"].items()
