@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.analyse.flags import FLAGS
 from bench.plan.case import COLUMNS
-from bench.plan.columns import DERIVED, REQUIRED, PointColumn, ValueKind
+from bench.plan.columns import DERIVED, REQUIRED, PointColumn, ValueKind, flag
 from bench.plan.layers import LAYERS
 from bench.plan.layers.layer import Layer
 from bench.show.blocks import Lines, Table, of_texts
@@ -19,6 +19,9 @@ from impls.catalogue import IMPLEMENTATIONS, Entry
 
 ROOT = Path(__file__).parents[2]
 
+OPTIONS_SAY = {"shape": "what is computed", "execution": "how"}
+"""What options of a group say."""
+
 SAMPLES = {ValueKind.COUNT: 8, ValueKind.NUMBER: 0.5, ValueKind.TRUTH: True}
 """A value of each kind whose form in a file name differs from the value itself."""
 
@@ -27,6 +30,17 @@ def columns() -> str:
     """Return the table of a point's columns."""
     rows = [(f"`{each.name}`", each.meaning, _values(each), _short(each)) for each in COLUMNS.values()]
     return _table(("column", "meaning", "values and default", "in file names"), rows)
+
+
+def options() -> str:
+    """Return the options for columns by what they say, and by the layers of the suite that take them."""
+    of: dict[tuple[str, str], list[str]] = {}
+    for column in COLUMNS.values():
+        takers = [f"`{layer.name}`" for layer in LAYERS.values() if column.name not in layer.without]
+        layers = "all" if len(takers) == len(LAYERS) else ", ".join(takers)
+        of.setdefault((OPTIONS_SAY[column.option], layers), []).append(f"`{flag(column.name)}`")
+    rows = [(", ".join(names), says, layers) for (says, layers), names in of.items()]
+    return _table(("options", "they say", "layers"), sorted(rows, key=lambda row: row[1], reverse=True))
 
 
 def metrics() -> str:
@@ -70,6 +84,7 @@ TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "shown": (Path("docs/terms.md"), shown),
     "letters": (Path("docs/terms.md"), letters),
     "implementations": (Path("docs/implementations.md"), implementations),
+    "options": (Path("docs/sweeps.md"), options),
 }
 """Each generated table by the name in its marks, with its file and what makes it."""
 
