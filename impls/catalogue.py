@@ -39,6 +39,13 @@ CORE_KEYWORDS = {
 These keywords are no options of a name.
 """
 
+PACKING = "packing"
+"""The keyword by which an attend says that it takes the tokens of all items packed one after the other: it gets an
+`impls.packing.Packing`, and queries, keys and values `[1, H, T, D]` with the tokens of all items."""
+
+FIXED = "fixed"
+"""The value of a layer's `lengths` if all of its items have the same."""
+
 NO_MASK, CAUSAL, PADDING = "none", "causal", "padding"
 """The values of a layer's `mask`; padding is a mask tensor for its core, causal a value of the keyword `mask`."""
 
@@ -151,6 +158,12 @@ _NO_MHA = {
     "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
     "Core": "nn.MultiheadAttention has projections, this layer has none",
 }
+_PACKED_LAYERS = ("ViTAttention", "Attention", "Core")
+_NO_PACKING = dict.fromkeys(
+    (STRANGE, "SelfAttention", "ConvSelfAttention", "PatchAttention"),
+    "this implementation takes packed items, which only core, attention and vit have",
+)
+_PACKED = "if items have different lengths"
 _ONE_WIDTH = "FlashAttention needs queries, keys and values of one width, here keys are an eighth of values"
 _MHA = "if token_len = channels and qk_scale is the layer's own, without grouped heads, norms, rotary and windows"
 _GQA = {"gqa": "repeat copies fewer heads of keys for all heads of queries; else torch's enable_gqa takes them"}
@@ -200,6 +213,21 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         options={"table": "the file of the table"}),
     "flex": Entry("attend.flex:adapt", "flex_attention, compiled; the rest of the layer eager",
         Style("#cc79a7", SOLID, "d"), supports="in inference; in other modes on a GPU alone", compiles=True),
+    "varlen": Entry("attend.packed:adapt_varlen", "packed items by torch.nn.attention.varlen, FlashAttention for them",
+        Style("#0b7a75", SOLID, "P"), supports=f"{_PACKED}, on a GPU in bfloat16 and float16",
+        layers=_PACKED_LAYERS, refuses=_NO_PACKING),
+    "flex_packed": Entry("attend.packed:adapt_flex", "packed items by flex_attention, compiled, with a document mask",
+        Style("#d65db1", DASHED, "d"), supports=f"{_PACKED}, in inference; in other modes on a GPU alone",
+        layers=_PACKED_LAYERS, refuses=_NO_PACKING, compiles=True,
+        options={"build": "when the mask is built: batch (once for all layers of a model, the default) or call"}),
+    "nested": Entry("attend.packed:adapt_nested",
+        "packed items by scaled_dot_product_attention of nested tensors with the jagged layout",
+        Style("#9b870c", LONG, "X"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING),
+    "loop": Entry("attend.packed:adapt_loop", "packed items one by one by scaled_dot_product_attention",
+        Style("#c44536", DOTTED, "o"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING),
+    "buckets": Entry("attend.packed:adapt_buckets",
+        "packed items in four buckets of similar lengths, padded there, by scaled_dot_product_attention",
+        Style("#2d6a4f", DASH_DOT, "s"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING),
     # lighter than a tint of eager's black, which people without green cones take for the green of online
     "compiled_eager": Entry("torch_compile:adapt_eager", "torch.compile of eager",
         Style("#a8a8a8", DASHED, "o", hollow=True), supports="if there is a compiler", options={"mode": _MODE},

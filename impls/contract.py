@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from impls.catalogue import CAUSAL, CORE_KEYWORDS, NO_MASK, PADDING
+from impls.catalogue import CAUSAL, CORE_KEYWORDS, FIXED, NO_MASK, PACKING, PADDING
 
 MASKS = (NO_MASK, CAUSAL, PADDING)
 """The masks that a layer's attribute may name; other texts are no concern of the suite."""
@@ -26,8 +26,8 @@ Attend = Callable[..., Tensor]
 It may be named in place of an adapter.
 
 It may declare keywords: those of `CORE_KEYWORDS` that it can compute (the value of `mask` is "causal"; the others mean
-what they mean for `F.scaled_dot_product_attention`), and its own options, which a name gives in brackets, as in
-`mykernel:attend[block_tokens=64]`.
+what they mean for `F.scaled_dot_product_attention`), `packing` if it takes packed items, and its own options, which a
+name gives in brackets, as in `mykernel:attend[block_tokens=64]`.
 """
 
 Implementation = Callable[..., Tensor]
@@ -101,7 +101,7 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
         vars(adapted)["adapted_by"] = BY_ATTEND
         return adapted
 
-    adapt.options = declared_options(attend).difference(CORE_KEYWORDS)  # type: ignore[attr-defined]  # functions take attributes
+    adapt.options = declared_options(attend).difference(CORE_KEYWORDS, [PACKING])  # type: ignore[attr-defined]  # functions take attributes
     return compiling(adapt) if getattr(attend, "compiles", False) else adapt
 
 
@@ -157,8 +157,13 @@ def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
     asks for; so does what is returned for a keyword in a call.
     """
     declared, asks, mask = declared_options(attend), getattr(layer, "asks", None), mask_of(layer)
+    is_padded = attribute(layer, "lengths") not in (None, FIXED)
+    if PACKING in declared:
+        if not is_padded:
+            raise Unsupported(f"{_name(attend)} takes packed items, and all items of the layer have the same length")
+        asks = tuple(each for each in asks or () if each != "attn_mask")
     if "attn_mask" not in declared and "attn_mask" in (asks or ()):
-        what = "padding mask" if mask == PADDING else "bias"
+        what = "padding mask" if mask == PADDING or is_padded else "bias"
         raise Unsupported(f"{_name(attend)} does not declare the keyword attn_mask, and the layer has a {what}")
     if not {"attn_mask", "enable_gqa"} <= declared and (asks is None or not declared.issuperset(asks)):
         attend = checked(attend)

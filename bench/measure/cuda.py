@@ -219,8 +219,8 @@ def late_s(call: Call, calls: int, in_timings_s: float = 0.0) -> float:
     """Return the seconds for which a GPU goes on with some calls after all of the current stream's work is done.
 
     It is work on another stream, which events on the current one don't see: that of three looks in four, or what was
-    seen in timings, beyond that of calls that do nothing. With the calls it adds up, while the delays of the host don't:
-    after honest calls 12 to 45 µs were seen on an H200. A hold keeps the GPU from being done before the host looks.
+    seen in timings, beyond that of calls that do nothing. It adds up with the calls, and the delays of the host don't:
+    12 to 45 µs were seen after honest calls on an H200. A hold keeps the GPU from being done before the host looks.
     """
     host_s = timed(_BehindHold(is_cold=False), call).host_s or 0.0
     return max(0.0, max(_late_s(call, calls, host_s), in_timings_s) - _late_s(_nothing, calls, host_s))

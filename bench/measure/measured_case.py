@@ -21,7 +21,19 @@ from torch import Tensor
 
 import impls
 from bench.machine.facts import descendants
-from bench.measure import clock, compilation, cuda, denormals, energy, forking, inspection, memory, outputs, workload
+from bench.measure import (
+    clock,
+    compilation,
+    cuda,
+    denormals,
+    energy,
+    forking,
+    inspection,
+    memory,
+    outputs,
+    packed,
+    workload,
+)
 from bench.measure.devices import device
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.graphs import Graph
@@ -114,6 +126,7 @@ class MeasuredCase:
                 with suppress(Exception):  # the first call will raise the same error
                     compilation.warm_toolchain(device(point.device).place)
             self._subject = workload.subject(work, name)
+            self._work = work = packed.formed(work, self._subject)
             self._build()
         held_bytes = psutil.Process().memory_info().rss
         retains = point.kind.is_in_host_memory and point.allocator in (RETAINED, HUGE)
@@ -154,6 +167,8 @@ class MeasuredCase:
     def _capture(self) -> None:
         """Let the timed calls be replays of a graph."""
         self._channel.announce("capture")
+        if self._work.layout.lengths:
+            raise impls.Unsupported("a CUDA graph holds the lengths of one batch, and each timing has other ones")
         graph = Graph(self._subject, self._work, self._inputs)
         self._call, self._timed = graph, self._timed.of(graph)
         self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
@@ -232,7 +247,7 @@ class MeasuredCase:
         fresh = outputs.compute(self._subject, work, self._inputs.holding(self.request.inputs[AFTERWARDS]))
         self._check_form(AFTERWARDS, fresh)
         outputs.write(self._outputs.kept, files[TIMED])
-        outputs.write(work.ordered(fresh.tensors), files[AFTERWARDS])
+        outputs.write(work.handed_over(fresh.tensors), files[AFTERWARDS])
         if counter is not None:
             self._channel.announce("energy")
             self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, on.synchronize)
@@ -307,7 +322,7 @@ class MeasuredCase:
             else:
                 calls_s.append(elapsed_s)
             self._check_form(name, output)
-            outputs.write(self._work.ordered(output.tensors), self.request.files[name])
+            outputs.write(self._work.handed_over(output.tensors), self.request.files[name])
             self.reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
             self._like = output
         return calls_s

@@ -19,7 +19,7 @@ from torch.profiler import profile
 
 import impls
 from bench.machine import facts
-from bench.measure import clock, workload
+from bench.measure import clock, packed, workload
 from bench.plan.case import Case
 
 STATUS = Path("/proc/self/status")
@@ -117,7 +117,7 @@ def system_peak_bytes(case: Case) -> int | None:
         workload.set_up(case.point)
         work = workload.make(case.point)
         subject = workload.subject(work, case.implementation)
-        call = workload.step(subject, work)
+        call = workload.step(subject, packed.formed(work, subject))
         with work.gradient_mode():
             if isinstance(subject.function, impls.Runtime):
                 subject.function.build(*work.inputs())

@@ -33,7 +33,7 @@ from bench.measure.rounding import (
     rounding_to,
     tolerance,
 )
-from bench.measure.workload import Tensors, Workload, cast_to
+from bench.measure.workload import Tensors, Workload, cast_to, without_padding
 from bench.modules.wrapper import NOTHING, copied
 from bench.plan.device import CPU
 from bench.plan.errors import NOT_FINITE
@@ -163,6 +163,7 @@ def expect(workload: Workload, name: str, values: InputValues) -> Check:
         return Check(name, (Expected(chosen, targets),), known.remark)
     whole = [tensor.cpu() for tensor in _computed(workload, layer, xs, direction)]
     finite.check(workload, layer, xs, whole, batch, name)
+    whole = [*_real(workload, xs, whole)]
     scales = _scales(whole, _cancelled(known.exact, by_item), by_item)
     wider = [min(most, sum(pair)) for pair in zip(tolerances, known.errors, strict=True)]
     of_all = Expected([*batch], tuple(map(Target, whole, scales, wider)))
@@ -179,6 +180,7 @@ def _known(call: Call, items: Sequence[int], name: str, by_item: int) -> Known:
     if not _is_long(workload) or call.direction is not None:
         finite.check(workload, call.layer, call.xs, plain, items, name)
     dtype, exact, remark = _widest(call, plain)
+    exact = _real(workload, call.xs, exact)
     scales = _scales(exact, _cancelled(exact, by_item), by_item)
     errors = _errors(plain, exact, scales)
     floors = [*islice(least_tolerances(workload, own, is_peaked=name == PEAKED), len(exact))]
@@ -269,6 +271,7 @@ def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple
     if tensors is None:
         tensors = _computed(workload, _plain(workload, layer), *chosen)
         finite.check(workload, layer, chosen[0], tensors, range(len(xs[0])), TIMED)
+    tensors = _real(workload, xs, tensors)
     equal = _with_equal_weights(workload, *chosen) or repeat(None)
     return tuple(Computed(tensor.cpu(), other) for tensor, other in zip(tensors, equal, strict=False))
 
@@ -280,6 +283,14 @@ def targets_of_calls(check: Check, computed: Sequence[Computed], dtype: torch.dt
         Target(tensor, target.scale, min(most, target.tolerance + target.tolerance / EAGER_ERRORS), equal)
         for (tensor, equal), target in zip(computed, targets, strict=False)
     )
+
+
+def _real(workload: Workload, xs: Tensors, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return an output for inputs, and gradients, with NaN where items are padding: nothing is expected there."""
+    if not workload.point.is_padded:
+        return tuple(tensors)
+    output, *others = tensors
+    return without_padding(output, xs[-1].to(output.device), math.nan), *others
 
 
 def _some_rows(workload: Workload, layer: Any, xs: Tensors) -> tuple[Tensor, ...] | None:

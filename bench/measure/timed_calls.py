@@ -204,8 +204,9 @@ class TimedOutputs:
         self._workload = workload
         in_call = like.tensors if workload.point.mode != "forward" else like.tensors[:1]
         self._held = [[torch.zeros_like(tensor) for tensor in in_call] for _ in range(timings)]
-        self._wholes = [[torch.zeros_like(tensor) for tensor in like.tensors] for _ in range(wholes)]
-        self._parts = [[torch.zeros_like(tensor[0]) for tensor in in_call[: workload.by_item]] for _ in range(parts)]
+        self._lengths = [workload.lengths] * timings
+        self._wholes = [[torch.zeros_like(tensor) for tensor in self._whole(like.tensors, 0)] for _ in range(wholes)]
+        self._parts = [[torch.zeros_like(tensor) for tensor in self._part(in_call, 0, 0)] for _ in range(parts)]
         self._filled: tuple[int, ...] = (0, 0)
         self._last: tuple[Tensors, Tensor] | None = None
 
@@ -228,18 +229,29 @@ class TimedOutputs:
             gradient = None if id(like) in frozen else next(found)
             whole.append(torch.zeros_like(like) if gradient is None else gradient)
         _copy(self._held[timing], whole)
+        self._lengths[timing] = self._workload.layout.lengths
         self._last = (xs, y) if self._workload.point.mode == "forward" else None
+
+    def _part(self, tensors: Sequence[Tensor], timing: int, item: int) -> list[Tensor]:
+        """Return an item of the tensors of a timing that have a batch."""
+        layout, lengths = self._workload.layout, self._lengths[timing]
+        return [layout.item(tensor, lengths, item) for tensor in tensors[: self._workload.by_item]]
+
+    def _whole(self, tensors: Sequence[Tensor], timing: int) -> list[Tensor]:
+        """Return the tensors of a timing, those that have a batch as the judge expects them."""
+        layout, lengths, by_item = self._workload.layout, self._lengths[timing], self._workload.by_item
+        return [*(layout.whole(tensor, lengths) for tensor in tensors[:by_item]), *tensors[by_item:]]
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
         """Keep items and whole outputs of timings, each at a place; in mode forward the whole one is the last."""
         for place, timing, item in parts:
-            _copy(self._parts[place], [tensor[item] for tensor in self._held[timing][: self._workload.by_item]])
+            _copy(self._parts[place], self._part(self._held[timing], timing, item))
         for place, timing in wholes:
             tensors = self._held[timing]
             if self._last is not None:
                 xs, y = self._last
                 tensors = [*tensors, *gradients(y, xs, self._subject.weights, self._workload.direction)]
-            _copy(self._wholes[place], tensors)
+            _copy(self._wholes[place], self._whole(tensors, timing))
         filled = zip(self._filled, (wholes, parts), strict=True)
         self._filled = tuple(max([count, *(place + 1 for place, *_ in kept)]) for count, kept in filled)
         self._last = None

@@ -86,13 +86,36 @@ class GivenWeights(NamedTuple):
     sources: Sources
 
 
+class Layout:
+    """How items lie in tensors: the batch comes first. An implementation that packs items has another."""
+
+    lengths: tuple[int, ...] = ()
+    """The lengths for which the implementation is arranged."""
+
+    def arrange(self, lengths: tuple[int, ...]) -> None:
+        """Let the implementation compute items of these lengths from now on."""
+
+    def packed(self, padded: Tensor) -> Tensor:
+        """Return padded items as the implementation takes them."""
+        return padded
+
+    def whole(self, tensor: Tensor, lengths: Sequence[int]) -> Tensor:  # noqa: ARG002
+        """Return items that had these lengths, one after the other in the batch."""
+        return tensor
+
+    def item(self, tensor: Tensor, lengths: Sequence[int], item: int) -> Tensor:  # noqa: ARG002
+        """Return one of the items that had these lengths."""
+        return tensor[item]
+
+
 @dataclass(frozen=True)
 class Workload:
     """The layer and the values that all implementations of a point use.
 
     `layer` has the weights, inputs of these `shapes` are cut out of `values`, `direction` is the gradient of the
     output in checks: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
-    `fixed` are further inputs, whose items alone change their order from call to call: a padding mask.
+    `fixed` are further inputs, whose items alone change their order from call to call: a padding mask. `lengths` are
+    those of the items in checks, empty if all have the same.
     `flops` are the operations of a call, None if they are unknown. `given` has the shape of each weight that was given,
     in their order, and where its rows are in the own ones; it is empty if none were.
     """
@@ -106,6 +129,8 @@ class Workload:
     fixed: Tensors = ()
     flops: int | None = None
     given: Sequence[tuple[Sequence[int], Parts]] = ()
+    lengths: tuple[int, ...] = ()
+    layout: Layout = Layout()  # noqa: RUF009 - it has no state
 
     @property
     def least_work(self) -> Work:
@@ -172,6 +197,11 @@ class Workload:
         """Whether the point's mode builds a graph."""
         return self.point.mode != "inference"
 
+    def handed_over(self, output: Sequence[Tensor]) -> list[Tensor]:
+        """Return an output and its gradients for the inputs of checks as the judge expects them."""
+        by_item = [self.layout.whole(each, self.lengths) for each in output[: self.by_item]]
+        return self.ordered([*by_item, *output[self.by_item :]])
+
     def ordered(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Return an output and its gradients, those of the weights as they are of the weights that were given."""
         of_weights = tensors[self.by_item :]
@@ -218,23 +248,36 @@ class TimedValues:
             for number, (radii, waves) in enumerate(pairs)
         )
 
-    def fixed(self, of: tuple[int, int]) -> Tensors:
-        """Return the inputs that are no random numbers, for two windows; the order of their items differs."""
-        batch = self._workload.point.batch
-        order = random.Random(of[0] * SHIFTS + of[1]).sample(range(batch), batch)  # noqa: S311 - the judge repeats it
+    def fixed(self, of: tuple[int, int], key: int) -> Tensors:
+        """Return the inputs that are no random numbers, for two windows in a timing of a key.
+
+        The order of their items differs from call to call; if they have different lengths, from timing to timing,
+        because a batch is packed once for all layers of a model.
+        """
+        order = self._order(key if self._workload.lengths else of[0] * SHIFTS + of[1])
         return tuple(each[order] for each in self._workload.fixed)
+
+    def lengths(self, key: int) -> tuple[int, ...]:
+        """Return the lengths of the items in a timing by its key; empty if all have the same."""
+        lengths = self._workload.lengths
+        return tuple(lengths[item] for item in self._order(key)) if lengths else ()
+
+    def _order(self, key: int) -> list[int]:
+        batch = self._workload.point.batch
+        return random.Random(key).sample(range(batch), batch)  # noqa: S311 - the judge repeats it
 
     def direction(self, key: int) -> Tensor:
         """Return the gradient of the outputs of a timing by its key: no forward pass can know it."""
         direction = self._workload.direction
         shift = random.Random(f"direction {key}").randrange(direction.numel())  # noqa: S311 - the judge repeats it
-        return direction.flatten().roll(shift).view(direction.shape)
+        rolled = direction.flatten().roll(shift).view(direction.shape)
+        return without_padding(rolled, self.fixed((0, 0), key)[-1]) if self._workload.lengths else rolled
 
     def inputs(self, numbers: int, call: TimedCall, item: int | slice = slice(None)) -> Tensors:
         """Return the inputs of a call, or an item of them, by the key of the numbers and the call."""
         self.begin(numbers)
         of = windows(call.key, call.number + 1)[-1]
-        return *self.product(of, item), *(each[item] for each in self.fixed(of))
+        return *self.product(of, item), *(each[item] for each in self.fixed(of, call.key))
 
 
 def _window(numbers: Tensor, shift: int, shapes: Shapes) -> Tensors:
@@ -242,6 +285,12 @@ def _window(numbers: Tensor, shift: int, shapes: Shapes) -> Tensors:
     sizes = [math.prod(shape) for shape in shapes]
     parts = numbers[shift : shift + sum(sizes)].split(sizes)
     return tuple(part.view(shape) for part, shape in zip(parts, shapes, strict=True))
+
+
+def without_padding(tensor: Tensor, padding: Tensor, instead: float = 0.0) -> Tensor:
+    """Return `[B, …, N, X]` with zeros, or another number, at the tokens `[B, N]` that are padding."""
+    hidden = padding.view(len(padding), *[1] * (tensor.ndim - 3), padding.shape[1], 1)
+    return tensor.masked_fill(hidden, instead)
 
 
 def spread_of(layer: nn.Module) -> float:
@@ -279,6 +328,7 @@ class Inputs:
         self.direction = workload.direction
         self._tensors: list[Tensors] = []
         self._windows: list[tuple[int, int]] = []
+        self._key = 0
         self._make(1)
         self.next: Callable[[], Tensors] = cycle(self._tensors).__next__
 
@@ -293,11 +343,12 @@ class Inputs:
 
         `hold` is called before they are written, and after all for which a GPU must be waited.
         """
+        size = sum(each.nbytes for each in self._tensors[0])
+        self._windows, self._key = windows(key, sets(calls, size)), key
+        self._make(len(self._windows))
+        self._workload.layout.arrange(self._workload.timed.lengths(key))
         if self.with_directions:
             self.direction = self._workload.timed.direction(key)
-        size = sum(each.nbytes for each in self._tensors[0])
-        self._windows = windows(key, sets(calls, size))
-        self._make(len(self._windows))
         self.write(hold)
         self.next = cycle(self._tensors[: len(self._windows)]).__next__
 
@@ -305,7 +356,7 @@ class Inputs:
         """Write the values of the last key into the inputs, after `hold`."""
         with torch.no_grad():
             timed, varied = self._workload.timed, len(self._workload.shapes)
-            fixed = [timed.fixed(of) for of in self._windows]
+            fixed = [timed.fixed(of, self._key) for of in self._windows]
             if hold is not None:
                 hold()
             for tensors, of, values in zip(self._tensors, self._windows, fixed, strict=False):
@@ -346,7 +397,7 @@ class Inputs:
     def are_edited(self) -> bool:
         """Return whether an input has other values than the last timing has written into it."""
         timed = self._workload.timed
-        made = ((*timed.product(of), *timed.fixed(of)) for of in self._windows)
+        made = ((*timed.product(of), *timed.fixed(of, self._key)) for of in self._windows)
         return any(
             not torch.equal(tensor.detach(), value)
             for tensors, values in zip(self._tensors, made, strict=False)
@@ -396,13 +447,17 @@ def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> W
         values = on.normal((number,), spread, seed + VALUES_SEED, dtype)
         saved = load(layer, given) if given else {}
         values = saved.get("values", values)
-        fixed = _padding(point)
+        lengths = _lengths(point)
+        fixed = _padding(point, lengths)
         output_shape, flops = _traced(point, layer, (*_window(values, 0, shapes), *fixed))
         direction = on.normal(output_shape, 1.0, seed + DIRECTION_SEED, dtype)
         direction = saved.get("direction", direction)
+        if point.is_padded:
+            direction = without_padding(direction, fixed[-1].to(direction.device))
     there = on.place, dtype
     fixed = tuple(each.to(on.place) for each in fixed)
-    made = Workload(point, seed, layer.to(*there), values.to(*there), shapes, direction.to(*there), fixed, flops)
+    tensors = layer.to(*there), values.to(*there), shapes, direction.to(*there)
+    made = Workload(point, seed, *tensors, fixed, flops, lengths=lengths if point.is_padded else ())
     return dataclasses.replace(made, given=_of_given(layer, given, saved)) if given else made
 
 
@@ -419,12 +474,20 @@ def _python_seeded(seed: int) -> Iterator[None]:
         np.random.set_state(before[1])
 
 
-def _padding(point: Point) -> Tensors:
-    """Return the padding mask of a point, `[B, M]`, True at keys that are padding; items have any order."""
-    if point.mask != PADDING:
+def _lengths(point: Point) -> tuple[int, ...]:
+    """Return the keys of each item that are no padding, in any order; empty if there is no padding."""
+    if point.is_padded:
+        lengths: Sequence[int] = point.items
+    elif point.mask == PADDING:
+        lengths = key_lengths(point.batch, point.kv_tokens)
+    else:
         return ()
-    lengths = torch.tensor(key_lengths(point.batch, point.kv_tokens))[torch.randperm(point.batch)]
-    return (torch.arange(point.kv_tokens) >= lengths[:, None],)
+    return tuple(lengths[item] for item in torch.randperm(point.batch).tolist())
+
+
+def _padding(point: Point, lengths: Sequence[int]) -> Tensors:
+    """Return the padding mask of items of these lengths, `[B, M]`, True at keys that are padding."""
+    return (torch.arange(point.kv_tokens) >= torch.tensor(lengths)[:, None],) if lengths else ()
 
 
 def weights(layer: nn.Module) -> dict[str, Tensor]:

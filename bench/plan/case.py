@@ -9,7 +9,8 @@ from typing import Any, Self
 from bench.plan.columns import REQUIRED, PointColumn, Role, column, columns_of
 from bench.plan.device import COLD, CPU, GRAPH, HOST, HOT, Kind, kind
 from bench.plan.invocation import short
-from impls.catalogue import is_model
+from bench.plan.lengths import FORM, LIST, RULE, of_items
+from impls.catalogue import FIXED, is_model
 
 RETAINED, HUGE = "retained", "retained-huge"
 """Values of `allocator`: freed memory stays with the process. In runs older than schema version 11 the second asked for
@@ -22,6 +23,9 @@ UNSAFE = re.compile(r"[^\w.=-]+")
 LONGEST_IN_FILE_NAME = 100
 """The most characters of a layer's name in a file name: systems take 255 for all columns together."""
 
+MOST_LENGTHS = 6
+"""The most lengths of a list that a text has."""
+
 AT = re.compile(r"\bat=([^,\]]+),?")
 """The option of a model's name that makes it a layer in the model: its path."""
 
@@ -31,6 +35,14 @@ def _safe(layer: str) -> str:
     name = UNSAFE.sub("-", layer.replace(":", ".")).rstrip("-")
     digest = hashlib.sha256(layer.encode()).hexdigest()[:8]
     return name if len(name) <= LONGEST_IN_FILE_NAME else f"{name[:LONGEST_IN_FILE_NAME]}-{digest}"
+
+
+def _few_lengths(lengths: str) -> str:
+    """Return lengths for people; of a long list its longest and its shortest."""
+    listed = lengths.removeprefix(LIST).split("+")
+    if not lengths.startswith(LIST) or len(listed) <= MOST_LENGTHS:
+        return lengths.removeprefix(LIST)
+    return f"{len(listed)} from {listed[-1]} to {listed[0]}"
 
 
 def _if_model(name: str) -> Callable[[Any], Any]:
@@ -225,6 +237,17 @@ class Point:
         words="mask {}",
         usual="none",
     )
+    lengths: str = column(
+        "the tokens of the items: all num_tokens, or quantiles of a distribution whose longest item has them",
+        Role.FUNCTION,
+        default=FIXED,
+        absent=FIXED,
+        is_ok=FORM.fullmatch,
+        rule=RULE,
+        words=lambda value: f"lengths {_few_lengths(value)}",
+        short=lambda value: f"len{_safe(value)}",
+        usual=FIXED,
+    )
     threads: int = column(
         "threads that a call may use; physical cores less one if not given",
         Role.EXECUTION,
@@ -289,6 +312,16 @@ class Point:
     def keys(self) -> int:
         """The keys with which each query has a score: those of its window, or all of its item."""
         return self.kv_tokens if self.window_size is None else self.window_size**2
+
+    @property
+    def items(self) -> tuple[int, ...]:
+        """The tokens of each item, the longest first, without padding."""
+        return of_items(self.lengths, self.batch, self.num_tokens)
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether items have lengths of their own, which are padded or packed."""
+        return self.lengths != FIXED
 
     def short_name(self, without: Collection[str] = ()) -> str:
         """Return a name that is safe in a file name, without some of the columns; a usual device stays in it."""

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from impls import packing
 from impls.attend import eager
-from impls.catalogue import NO_MASK, PADDING
+from impls.catalogue import FIXED, NO_MASK, PADDING
 from impls.contract import Attend, fitted
 from impls.layers import merge_heads, split_heads
 
@@ -29,9 +30,10 @@ class Attention(nn.Module):
     """Multi-head attention with an output projection; with the defaults it is timm's `Attention`, with its weights.
 
     x `[B, N, dim]` -> y `[B, N, chan]`. If `num_kv_tokens` is given, keys and values come from a context
-    `[B, M, context_dim]`, the second input; with a padding mask the last input says which keys are none, `[B, M]`,
-    boolean. D is `chan / num_heads`; keys and values have `num_kv_heads` heads, each for a group of consecutive heads
-    of queries.
+    `[B, M, context_dim]`, the second input. With a padding mask, or items of different `lengths`, the last input says
+    which keys are padding, `[B, M]`, boolean; a core that takes packed items gets x as `[1, T, dim]`, without that.
+    D is `chan / num_heads`; keys and values have `num_kv_heads` heads, each for a group of consecutive heads of
+    queries.
 
     `qk_norm` ("none", "rms", "layer") normalises queries and keys over D, with learned weights.
     The last s² of N tokens form the largest square grid that N holds; those before it, such as a class token, have no
@@ -66,6 +68,7 @@ class Attention(nn.Module):
         attn_bias: str = "none",
         window_size: int | None = None,
         mask: str = NO_MASK,
+        lengths: str = FIXED,
     ) -> None:
         super().__init__()
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads or num_heads
@@ -86,8 +89,8 @@ class Attention(nn.Module):
         self.proj = nn.Linear(chan, chan)
         self.rope, self.attn_bias = rope, attn_bias
         self._place(num_tokens if window_size is None else window_size**2, width)
-        self.mask = mask
-        masked = attn_bias != "none" or mask == PADDING
+        self.mask, self.lengths = mask, lengths
+        masked = attn_bias != "none" or mask == PADDING or lengths != FIXED
         self.asks = ("attn_mask",) * masked + ("enable_gqa",) * (self.num_kv_heads < num_heads)
         """The keywords that this layer needs of its core."""
         self.attend = fitted(eager.attend, self)
@@ -143,6 +146,8 @@ class Attention(nn.Module):
     def asked(self, *others: Tensor) -> dict[str, Any]:
         """Return what the core gets beside q, k, v and the scale, in the meaning of scaled_dot_product_attention."""
         asked: dict[str, Any] = {"enable_gqa": True} if "enable_gqa" in self.asks else {}
+        if self.lengths != FIXED:
+            return {**asked, **packing.asked(self, others)}
         if "attn_mask" in self.asks:
             bias = self.bias()
             asked["attn_mask"] = with_padding(bias, others[-1]) if self.mask == PADDING else bias

@@ -5,8 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from impls import packing
 from impls.attend import eager
-from impls.catalogue import LEARNED, NO_MASK, PADDING
+from impls.catalogue import FIXED, LEARNED, NO_MASK, PADDING
 from impls.contract import Attend, fitted
 from impls.layers.attention import with_padding
 
@@ -15,7 +16,8 @@ class Core(nn.Module):
     """The core of attention as a layer: queries, keys and values are its inputs.
 
     q `[B, H, N, D]`, k and v `[B, Hkv, M, D]`, all contiguous -> o `[B, H, N, D]`. D is `channels / num_heads`.
-    With a padding mask a fourth input says which keys are padding, `[B, M]`, boolean.
+    With a padding mask, or items of different `lengths`, a fourth input says which keys are padding, `[B, M]`, boolean.
+    A core that takes packed items gets q, k and v as `[1, H, T, D]` with the tokens of all.
     `mask` is "none", "causal" or "padding". `attn_bias` is "none", "given" or "learned": a bias `[1, H, N, M]`, the
     same for all items, is added to the scores; a learned one is a parameter, so that it has a gradient.
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
@@ -38,6 +40,7 @@ class Core(nn.Module):
         num_tokens: int,
         num_kv_tokens: int | None = None,
         attn_bias: str = "none",
+        lengths: str = FIXED,
     ) -> None:
         super().__init__()
         self.scale = (channels // num_heads) ** -0.5 if qk_scale is None else qk_scale
@@ -48,7 +51,8 @@ class Core(nn.Module):
             self.bias = nn.Parameter(bias)
         else:
             self.register_buffer("bias", bias)
-        masked = attn_bias != "none" or mask == PADDING
+        self.lengths = lengths
+        masked = attn_bias != "none" or mask == PADDING or lengths != FIXED
         self.asks = ("attn_mask",) * masked + ("enable_gqa",) * (num_kv_heads is not None)
         """The keywords that this layer needs of its core."""
         self.attend = fitted(eager.attend, self)
@@ -63,7 +67,7 @@ class Core(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, *padding: Tensor) -> Tensor:
         """Return the weighted values `[B, H, N, D]`."""
         attn_mask = with_padding(self.bias, *padding) if padding else self.bias
-        asked: dict[str, Any] = {} if attn_mask is None else {"attn_mask": attn_mask}
+        asked: dict[str, Any] = packing.asked(self, ()) if attn_mask is None else {"attn_mask": attn_mask}
         if "enable_gqa" in self.asks:
             asked["enable_gqa"] = True
         return self.attend(q, k, v, self.scale, **asked)

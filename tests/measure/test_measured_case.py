@@ -239,7 +239,7 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
 ) -> None:
     """The state is read right after each sample, because the clock of an idle GPU says nothing.
 
-    Work on another stream is incorrect: the device goes on for a tenth of the time of calls, after their stream is done.
+    Work on another stream is incorrect: the device goes on for a tenth of the time of calls after their stream is done.
     """
     with case(point(), "eager", tmp_path) as process:
         process.prepare()
@@ -255,7 +255,10 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
             return sample
 
         def too_late_s(calls: int) -> float:
-            return LATE_S + 0.1 * calls * call_s
+            return LATE_S + 0.1 * calls * float(call_s)
+
+        def looked_at(_call: object, calls: int, in_timings_s: float) -> float:
+            return too_late_s(calls) if late == "in a look" else in_timings_s
 
         of_gpu = {"clock_low_hz": 1.98e9, "throttle": ("software power cap",)}
         states = SimpleNamespace(read=lambda: events.append("read"), metrics=of_gpu)
@@ -265,7 +268,7 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
         process.sample()
         process.sample()
         monkeypatch.setattr(Gpu, "energy_counter", lambda _gpu: None)
-        monkeypatch.setattr(cuda, "late_s", lambda _call, calls, other_s: too_late_s(calls) if late == "in a look" else other_s)
+        monkeypatch.setattr(cuda, "late_s", looked_at)
         monkeypatch.setattr(TimedCalls, "late_s", too_late_s(cuda.MOST_CALLS) if late == "in timings" else 5e-5)
         reply = process.finish()
     assert events == ["sample", "read"] * 2

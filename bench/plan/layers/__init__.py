@@ -14,9 +14,9 @@ from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point, of_role
 from bench.plan.columns import DERIVED, Role, written
 from bench.plan.device import CPU
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import CHOICES, Layer, Step, Values
+from bench.plan.layers.layer import CHOICES, Layer, Step, Values, all_tokens
 from impls import catalogue
-from impls.catalogue import PADDING
+from impls.catalogue import FIXED, PADDING
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -133,6 +133,9 @@ def _check(values: Values, layer: Layer) -> None:
             raise WrongRequest(f"{column} = {written(values[column])} must be {written(value)} in the layer {name}")
     if not is_own(name) and values["channels"] % values["num_heads"]:  # a user's own may have another rule
         raise WrongRequest(f"channels = {values['channels']} must be divisible by num_heads = {values['num_heads']}")
+    if is_own(name) and (lengths := values.get("lengths", FIXED)) != FIXED:
+        ours = " or ".join(each for each, layer in LAYERS.items() if "lengths" in layer.takes)
+        raise WrongRequest(f"lengths = {lengths} needs the layer {ours}, got {name}")
     if (mask := values.get("mask", layer.masks[0])) not in layer.masks:
         raise WrongRequest(f"mask = {mask} must be {' or '.join(layer.masks)} in the layer {name}")
 
@@ -206,7 +209,7 @@ def inputs_bytes(point: Point) -> int:
 def least_bytes(point: Point) -> int:
     """Return the bytes of inputs, weights and output, each moved once; the weights of a user's own layer count as 0."""
     weights = sum(step.weights for step in steps(point).values())
-    output = point.batch * point.num_tokens * point.channels
+    output = all_tokens(point) * point.channels
     padding = point.batch * point.kv_tokens if point.mask == PADDING else 0  # booleans of a byte each
     return inputs_bytes(point) + (weights + output) * ITEM_BYTES[point.dtype] + padding
 
@@ -218,8 +221,9 @@ def peak_bytes(case: Case) -> int | None:
     """
     point, layer = case.point, _layer(case.point.layer)
     formula = layer.peaks.get(case.implementation)
-    holds = (point.mode, point.device, point.dtype) == PREDICTED and point.mask in layer.predicted_masks
-    return int(formula(point) * ITEM_BYTES["float32"]) if formula and holds else None
+    if point.is_padded or (point.mode, point.device, point.dtype) != PREDICTED:
+        return None
+    return int(formula(point) * ITEM_BYTES["float32"]) if formula and point.mask in layer.predicted_masks else None
 
 
 def _layer(name: str) -> Layer:

@@ -5,7 +5,7 @@ import math
 from bench.plan.case import Point, of_role
 from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import NONE, Layer, Step, Values, check_core, core, merge_heads, projection
+from bench.plan.layers.layer import NONE, Layer, Step, Values, all_tokens, check_core, core, merge_heads, projection
 from bench.plan.layers.peaks import attention_eager, attention_sdpa
 from impls.catalogue import CAUSAL, PADDING
 
@@ -53,8 +53,8 @@ def _check_places(values: Values, on_grid: list[str]) -> None:
 
 
 def _steps(point: Point) -> dict[str, Step]:
-    tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
-    keys, kv_chan = point.batch * point.kv_tokens, kv_channels(point)
+    tokens, dim, chan = all_tokens(point), point.token_len, point.channels
+    keys, kv_chan = tokens if point.num_kv_tokens is None else point.batch * point.kv_tokens, kv_channels(point)
     between = 2 * (tokens * chan + keys * kv_chan)
     norms = {NONE: 0, "rms": 2, "layer": 4}[point.qk_norm] * (chan // point.num_heads)
     windows = {"windows": Step(2 * tokens * dim, 2 * tokens * dim)} if point.window_size else {}
@@ -91,7 +91,7 @@ LAYER = Layer(
     module="layers.attention:Attention",
     meaning="attention as models have it: context, bias, windows, norms, rotary, grouped heads (timm's Attention)",
     steps=_steps,
-    takes=("qkv_bias", "qk_scale", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES)),
+    takes=("qkv_bias", "qk_scale", "lengths", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES)),
     derive=_derive,
     masks=(NONE, CAUSAL, PADDING),
     predicted_masks=(NONE, CAUSAL, PADDING),

@@ -2,7 +2,7 @@
 
 from bench.plan.case import Point
 from bench.plan.layers.attention import kv_channels
-from bench.plan.layers.layer import NONE, Layer, Step, Values, check_core, core
+from bench.plan.layers.layer import NONE, Layer, Step, Values, all_tokens, check_core, core
 from bench.plan.layers.peaks import core_eager, core_sdpa
 from impls.catalogue import CAUSAL, GIVEN, LEARNED, PADDING
 
@@ -19,7 +19,8 @@ def _steps(point: Point) -> dict[str, Step]:
 
 
 def _inputs(point: Point) -> int:
-    return point.batch * (point.num_tokens * point.channels + 2 * point.kv_tokens * kv_channels(point))
+    keys = all_tokens(point) if point.is_padded else point.batch * point.kv_tokens
+    return all_tokens(point) * point.channels + 2 * keys * kv_channels(point)
 
 
 LAYER = Layer(
@@ -27,7 +28,7 @@ LAYER = Layer(
     module="layers.core:Core",
     meaning="queries, keys and values are the inputs: what papers on kernels time",
     steps=_steps,
-    takes=("qk_scale", "num_kv_tokens", "num_kv_heads", "attn_bias"),
+    takes=("qk_scale", "num_kv_tokens", "num_kv_heads", "attn_bias", "lengths"),
     fixed={"qkv_bias": False},
     derive=_derive,
     inputs=_inputs,

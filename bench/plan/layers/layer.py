@@ -10,7 +10,8 @@ from typing import Any
 from bench.plan.case import Point, of_role
 from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
-from impls.catalogue import CAUSAL, GIVEN, NO_MASK, PADDING
+from bench.plan.lengths import as_list
+from impls.catalogue import CAUSAL, FIXED, GIVEN, NO_MASK, PADDING
 
 Values = dict[str, Any]
 
@@ -41,9 +42,20 @@ VIEW = Step(0, 0)
 """A view moves nothing."""
 
 
+def all_tokens(point: Point) -> int:
+    """Return the tokens of all items, without padding."""
+    return sum(point.items) if point.is_padded else point.batch * point.num_tokens
+
+
+def pairs(point: Point) -> int:
+    """Return the pairs of a query and a key of the same item, as if no mask hid any."""
+    return sum(each**2 for each in point.items) if point.is_padded else point.batch * point.num_tokens * point.keys
+
+
 def tokens(point: Point) -> int:
     """Return the elements of the inputs of a layer that takes tokens, and perhaps a context."""
-    return point.batch * (point.num_tokens * point.token_len + (point.num_kv_tokens or 0) * (point.context_dim or 0))
+    context = point.batch * (point.num_kv_tokens or 0) * (point.context_dim or 0)
+    return all_tokens(point) * point.token_len + context
 
 
 @dataclass(frozen=True)
@@ -84,22 +96,23 @@ class Layer:
 
 def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step]:
     """Return the steps from queries, keys and values to the weighted values; both widths are sums over all heads."""
-    queries, keys = point.batch * point.num_tokens, point.batch * point.kv_tokens
+    queries = all_tokens(point)
+    keys = queries if point.is_padded else point.batch * point.kv_tokens
     group, share = point.num_heads // point.kv_heads, visible_share(point)
     q, k = queries * key_channels, keys * key_channels
     o, v = queries * value_channels, keys * value_channels
-    scores, copied = queries * point.num_heads * point.keys, k + v + (k + v) // group
+    scores, copied = point.num_heads * pairs(point), k + v + (k + v) // group
     repeat = {"repeat heads": Step(copied, copied)} if group > 1 else {}
     biased = {"bias": _bias(point, scores)} if point.attn_bias != NONE else {}
     masking = {"mask": Step(2 * scores, 2 * scores)} if point.mask != NONE else {}
     return {
         **repeat,
         "scale": Step(2 * q, 2 * q),
-        "scores": Step(q + k + scores, scores + 2 * (q + k), int(q * point.keys * share)),
+        "scores": Step(q + k + scores, scores + 2 * (q + k), int(pairs(point) * key_channels * share)),
         **biased,
         **masking,
         "softmax": Step(2 * scores, 3 * scores),
-        "weighted values": Step(scores + v + o, 2 * scores + o + 2 * v, int(o * point.keys * share)),
+        "weighted values": Step(scores + v + o, 2 * scores + o + 2 * v, int(pairs(point) * value_channels * share)),
     }
 
 
@@ -133,8 +146,25 @@ def key_lengths(batch: int, keys: int) -> list[int]:
     return [keys - keys * item // (2 * (batch - 1)) if batch > 1 else keys for item in range(batch)]
 
 
+GRIDS = ("num_kv_tokens", "window_size", "rope", "attn_bias")
+"""The columns that ask for a context, or for places of tokens, which items of other lengths don't have."""
+
+
+def check_lengths(values: Values) -> None:
+    """Give the values the list of a file's lengths; raises WrongRequest for lengths that a layer can't have."""
+    if values.get("lengths", FIXED) == FIXED:
+        return
+    if values.get("mask") == PADDING:
+        raise WrongRequest(f"mask = padding and lengths = {values['lengths']} both say what is padding; leave one out")
+    for name in GRIDS:
+        if values.get(name) not in (None, NONE):
+            raise WrongRequest(f"{name} = {values[name]} needs items of one length; leave it or lengths out")
+    values["lengths"] = as_list(values)
+
+
 def check_core(values: Values, biases: tuple[str, ...]) -> None:
     """Raise WrongRequest for heads, keys, a mask or a bias that a core can't have."""
+    check_lengths(values)
     if (bias := values.get("attn_bias", NONE)) not in (NONE, *biases):
         raise WrongRequest(f"attn_bias = {bias} must be {NONE} or {' or '.join(biases)} in the layer {values['layer']}")
     heads, groups = values["num_heads"], values.get("num_kv_heads")
@@ -156,7 +186,7 @@ def projection(tokens: int, width: int, to: int, *, bias: bool) -> Step:
 def merge_heads(point: Point) -> Step:
     """Return the step that puts heads side by side: a copy, or a view if there is only one head or one token."""
     is_view = 1 in (point.num_heads, point.num_tokens)
-    return VIEW if is_view else Step(2 * point.batch * point.num_tokens * point.channels, 0)
+    return VIEW if is_view else Step(2 * all_tokens(point) * point.channels, 0)
 
 
 def check_tokens(values: Values, tokens: int, origin: str) -> None:

@@ -3,13 +3,18 @@
 from fractions import Fraction
 
 from bench.plan.case import Point
-from bench.plan.layers.layer import Layer, Step, core, merge_heads, projection
+from bench.plan.layers.layer import Layer, Step, Values, all_tokens, check_lengths, core, merge_heads, projection
 from bench.plan.layers.peaks import attention_eager, flash
 from impls.catalogue import BLOCK_TOKENS
 
 
+def _derive(values: Values) -> Values:
+    check_lengths(values)
+    return {"token_len": values["channels"]}
+
+
 def _steps(point: Point) -> dict[str, Step]:
-    tokens, dim, chan = point.batch * point.num_tokens, point.token_len, point.channels
+    tokens, dim, chan = all_tokens(point), point.token_len, point.channels
     values = tokens * chan
     return {
         "qkv projection": projection(tokens, dim, 3 * chan, bias=point.qkv_bias),
@@ -94,7 +99,8 @@ LAYER = Layer(
     module="layers.vit:ViTAttention",
     meaning="multi-head self-attention with output projection and a skip that adds the values (T2T-ViT)",
     steps=_steps,
-    takes=("qkv_bias", "qk_scale"),
+    takes=("qkv_bias", "qk_scale", "lengths"),
+    derive=_derive,
     peaks={
         "eager": _eager,
         "stepwise": _stepwise,

@@ -1,0 +1,209 @@
+"""Cores for packed items: q, k and v `[1, H, T, D]` with the tokens of all items -> o `[1, H, T, D]`.
+
+A token attends to those of its own item; with a causal mask to itself and those before it there.
+"""
+
+import inspect
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
+from torch import Tensor, nn
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+
+from impls.attend import sdpa
+from impls.catalogue import CAUSAL
+from impls.contract import Implementation, Unsupported, compiling, with_attend
+from impls.packing import Packing
+
+BUCKETS = 4
+"""The most buckets: with more there is less padding in them, and one more call for each."""
+
+BUILDS = BATCH, CALL = ("batch", "call")
+"""When `flex_packed` builds its mask: once for a batch, as the layers of a model share it, or in each call."""
+
+
+def attend_by_item(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    packing: Packing,
+    mask: str | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Return the cores of the items, computed one after the other by `scaled_dot_product_attention`."""
+    parts = [
+        sdpa.attend(q[:, :, begin:end], k[:, :, begin:end], v[:, :, begin:end], scale, mask=mask, enable_gqa=enable_gqa)
+        for begin, end in packing.spans
+    ]
+    return torch.cat(parts, dim=2)
+
+
+class Bucket(NamedTuple):
+    """Items of similar lengths, padded to the longest of them: `tokens` `[b, n]` are their places among all tokens.
+
+    `real` `[R]` are the places in the bucket that are no padding, `mask` `[b, 1, 1, n]` says where, None if all are.
+    """
+
+    tokens: Tensor
+    real: Tensor
+    mask: Tensor | None
+
+
+class Buckets(NamedTuple):
+    """The buckets of a batch, and where each token is in what they give one after the other."""
+
+    buckets: list[Bucket]
+    places: Tensor
+
+
+def _buckets(packing: Packing, _mask: str) -> Buckets:
+    """Return the items in at most BUCKETS buckets, sorted by their lengths, with as many items in each."""
+    spans, device = sorted(packing.spans, key=lambda span: span[1] - span[0]), packing.offsets.device
+    bounds = sorted({len(spans) * number // BUCKETS for number in range(BUCKETS + 1)})
+    buckets, ordered = list[Bucket](), list[Tensor]()
+    for first, end in pairwise(bounds):
+        begins, ends = torch.tensor(spans[first:end]).unbind(1)
+        lengths = (ends - begins)[:, None]
+        place = torch.arange(int(lengths.max()))
+        is_real = place < lengths
+        tokens = begins[:, None] + torch.where(is_real, place, 0)
+        ordered.append(tokens[is_real])
+        mask = None if bool(is_real.all()) else is_real[:, None, None].to(device)
+        buckets.append(Bucket(tokens.to(device), is_real.flatten().nonzero().squeeze(1).to(device), mask))
+    return Buckets(buckets, torch.cat(ordered).argsort().to(device))
+
+
+def attend_in_buckets(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    *,
+    packing: Packing,
+    mask: str | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Return the cores of sorted buckets of similar lengths, each padded to its longest item."""
+    parts = []
+    for tokens, real, attn_mask in packing.made.buckets:
+        qs, ks, vs = (each[0][:, tokens].transpose(0, 1) for each in (q, k, v))  # [b, H, n, D]
+        o = sdpa.attend(qs, ks, vs, scale, mask=mask, attn_mask=attn_mask, enable_gqa=enable_gqa)
+        parts.append(o.transpose(0, 1).flatten(1, 2).index_select(1, real))  # [H, R, D]
+    return torch.cat(parts, dim=1).index_select(1, packing.made.places).unsqueeze(0)
+
+
+attend_in_buckets.apart = _buckets  # type: ignore[attr-defined]  # functions take attributes
+
+
+def attend_nested(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None
+) -> Tensor:
+    """Return `scaled_dot_product_attention` of nested tensors with the jagged layout.
+
+    Torch takes only contiguous ones, so that q, k and v are copied.
+    Source: `torch.nested`, PyTorch documentation.
+    """
+    offsets, bounds = packing.made
+    qs, ks, vs = (
+        torch.nested.nested_tensor_from_jagged(each[0].transpose(0, 1).contiguous(), offsets, **bounds).transpose(1, 2)
+        for each in (q, k, v)
+    )
+    o = F.scaled_dot_product_attention(qs, ks, vs, scale=scale, is_causal=mask is not None)
+    return o.transpose(1, 2).values().transpose(0, 1).unsqueeze(0)
+
+
+def _jagged(packing: Packing, _mask: str) -> tuple[Tensor, dict[str, int]]:
+    """Return the offsets in the type that nested tensors take, and the bounds of the lengths, which torch would ask."""
+    return packing.offsets.long(), {"min_seqlen": min(packing.lengths), "max_seqlen": max(packing.lengths)}
+
+
+attend_nested.apart = _jagged  # type: ignore[attr-defined]  # functions take attributes
+
+
+def attend_varlen(
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None
+) -> Tensor:
+    """Return torch's `varlen_attn`, which takes packed items as FlashAttention's function for them does.
+
+    Raises `Unsupported` on a CPU, in a torch without it, and for what it can't compute.
+    Source: `torch.nn.attention.varlen`, PyTorch documentation.
+    """
+    if q.device.type == "cpu":
+        raise Unsupported("torch.nn.attention.varlen computes on a GPU alone")
+    if q.dtype.itemsize > 2:  # bytes
+        raise Unsupported(f"torch.nn.attention.varlen needs bfloat16 or float16, got {q.dtype}")
+    function, causal = _varlen()
+    packed = (each[0].transpose(0, 1) for each in (q, k, v))  # [T, H, D]
+    asked = causal if mask == CAUSAL else {}
+    longest = packing.longest
+    o: Tensor = function(*packed, packing.offsets, packing.offsets, longest, longest, scale=scale, **asked)
+    return o.transpose(0, 1).unsqueeze(0)
+
+
+@cache
+def _varlen() -> tuple[Any, dict[str, Any]]:
+    """Return torch's function for packed items, and what makes it causal there; raises Unsupported without it."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        raise Unsupported(f"torch.nn.attention.varlen needs torch 2.10 or newer, got {torch.__version__}") from None
+    has_window = "window_size" in inspect.signature(varlen_attn).parameters
+    return varlen_attn, {"window_size": (-1, 0)} if has_window else {"is_causal": True}
+
+
+@compiling
+def adapt_flex(layer: nn.Module, *, build: str = BATCH) -> Implementation:
+    """Return the layer with `flex_attention` and a mask of documents: a query sees the keys of its own item.
+
+    The block mask is built once for each batch, or with `build=call` in each call.
+    Raises `Unsupported` for a layer whose core can't be replaced.
+    Source: `torch.nn.attention.flex_attention`, PyTorch documentation.
+    """
+    if build not in BUILDS:
+        raise Unsupported(f"build must be {' or '.join(BUILDS)}, got {build!r}")
+    compiled = torch.compile(flex_attention, dynamic=False)
+
+    def attend(
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        scale: float,
+        *,
+        packing: Packing,
+        mask: str | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        block_mask = packing.made if build == BATCH else _documents(packing, mask or "")
+        output: Tensor = compiled(q, k, v, block_mask=block_mask, scale=scale, enable_gqa=enable_gqa)
+        return output
+
+    if build == BATCH:
+        attend.apart = _documents  # type: ignore[attr-defined]  # functions take attributes
+    return with_attend(attend)(layer)
+
+
+def _documents(packing: Packing, mask: str) -> BlockMask:
+    """Return the block mask of a packed batch."""
+    offsets = packing.offsets
+    tokens = sum(packing.lengths)
+    of = torch.searchsorted(offsets, torch.arange(tokens, device=offsets.device), right=True)
+
+    def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return of[query] == of[key]
+
+    def sees_before(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (of[query] == of[key]) & (query >= key)
+
+    chosen = sees_before if mask == CAUSAL else sees
+    return create_block_mask(chosen, None, None, tokens, tokens, device=str(offsets.device))
+
+
+adapt_loop = with_attend(attend_by_item)
+adapt_buckets = with_attend(attend_in_buckets)
+adapt_nested = with_attend(attend_nested)
+adapt_varlen = with_attend(attend_varlen)
