@@ -29,7 +29,7 @@ FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
 
 LAUNCH_SHARE = 0.9
-"""A loop of calls waits for the host if submitting a call takes at least this share of the device's time."""
+"""A loop of calls waits for the host if submitting a call takes at least this share of the wall time."""
 
 SLOW_SPEED = 0.75
 """A row is flagged if the machine was at a smaller share of its highest known speed: nvbench leaves out samples below
@@ -152,8 +152,12 @@ def legend(raised: Collection[Flag]) -> list[Flag]:
 
 
 def launch_bound(row: Row) -> bool:
-    """Return whether the host takes as long to submit a call as the device to do it; a CPU's case has no such time."""
-    return bool(row["host_s"] is not None and row["host_s"] >= LAUNCH_SHARE * row["latency_s"])
+    """Return whether the host takes as long to submit a call as the device to do it; a CPU's case has no such time.
+
+    A time of the host has both in it: there it is launch-bound if LAUNCH_SHARE of it is submission.
+    """
+    share = LAUNCH_SHARE if row["timing"] == HOST else 1.0
+    return bool(row["host_s"] is not None and row["host_s"] >= share * row["latency_s"])
 
 
 def _events_share(row: Row) -> float:
