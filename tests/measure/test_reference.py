@@ -271,7 +271,7 @@ def test_types_that_disagree_a_little_are_named_in_the_row() -> None:
 
 def test_a_timed_call_of_short_items_has_something_expected_in_each() -> None:
     """Rows of a call are chosen at random; if those of an item are all padding, all rows are computed."""
-    work = workload.make(point(num_tokens=64, batch=3, lengths="list:64+1+1"))
+    work = workload.make(point(num_tokens=512, batch=3, lengths="list:512+1+1"))
     for key in range(4):
         (computed,) = reference.of_calls(work, work.timed.inputs(0, TimedCall(key, 0)), None)
         assert not computed.tensor.isnan().flatten(1).all(1).any()
