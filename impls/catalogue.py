@@ -116,7 +116,7 @@ class Entry:
     them if pip can't.
     One that `keeps_core` moves its process back to the core on which it was built, whenever it is called.
     `on_gpu` is true if it can run on a GPU alone. `flash` is the FlashAttention that torch's registry must use for it.
-    One that is `for_profiles` is nothing to use.
+    One that is `for_profiles` is nothing to use. One that `packs` takes packed items, without padding.
     `scores` says of how many heads it holds the attention scores at once, whatever the layer and the mode: ALL, ONE, or
     empty if it may hold none. `advised` is its place among those that `advise` tries on devices of the kinds
     `advised_on`, 0 if it is tried only when it is named.
@@ -137,6 +137,7 @@ class Entry:
     on_gpu: bool = False
     flash: str = ""
     for_profiles: bool = False
+    packs: bool = False
     scores: str = ""
     advised: int = 0
     advised_on: tuple[str, ...] = ("cpu", "cuda")
@@ -215,19 +216,19 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#cc79a7", SOLID, "d"), supports="in inference; in other modes on a GPU alone", compiles=True),
     "varlen": Entry("attend.packed:adapt_varlen", "packed items by torch.nn.attention.varlen, FlashAttention for them",
         Style("#0b7a75", SOLID, "P"), supports=f"{_PACKED}, on a GPU in bfloat16 and float16",
-        layers=_PACKED_LAYERS, refuses=_NO_PACKING),
+        layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True),
     "flex_packed": Entry("attend.packed:adapt_flex", "packed items by flex_attention, compiled, with a document mask",
         Style("#d65db1", DASHED, "d"), supports=f"{_PACKED}, in inference; in other modes on a GPU alone",
-        layers=_PACKED_LAYERS, refuses=_NO_PACKING, compiles=True,
+        layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True, compiles=True,
         options={"build": "when the mask is built: batch (once for all layers of a model, the default) or call"}),
     "nested": Entry("attend.packed:adapt_nested",
         "packed items by scaled_dot_product_attention of nested tensors with the jagged layout",
-        Style("#9b870c", LONG, "X"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING),
+        Style("#9b870c", LONG, "X"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True),
     "loop": Entry("attend.packed:adapt_loop", "packed items one by one by scaled_dot_product_attention",
-        Style("#c44536", DOTTED, "o"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING),
+        Style("#c44536", DOTTED, "o"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True),
     "buckets": Entry("attend.packed:adapt_buckets",
         "packed items in four buckets of similar lengths, padded there, by scaled_dot_product_attention",
-        Style("#2d6a4f", DASH_DOT, "s"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING),
+        Style("#2d6a4f", DASH_DOT, "s"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True),
     # lighter than a tint of eager's black, which people without green cones take for the green of online
     "compiled_eager": Entry("torch_compile:adapt_eager", "torch.compile of eager",
         Style("#a8a8a8", DASHED, "o", hollow=True), supports="if there is a compiler", options={"mode": _MODE},

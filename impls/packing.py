@@ -42,10 +42,11 @@ def packs(function: object) -> bool:
 
 def pack(layer: Any, lengths: Sequence[int], longest: int, device: torch.device) -> None:
     """Let a layer whose core takes packed items compute items of these lengths from now on."""
-    offsets = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32).to(device)
-    packing = Packing(tuple(lengths), longest, offsets)
     apart: Apart | None = getattr(getattr(layer.attend, "func", layer.attend), "apart", None)
-    vars(layer)[PACKING] = packing if apart is None else replace(packing, made=apart(packing, layer.mask))
+    with torch.inference_mode(False):  # a compiled core would be compiled again for tensors of another kind
+        offsets = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32).to(device)
+        packing = Packing(tuple(lengths), longest, offsets)
+        vars(layer)[PACKING] = packing if apart is None else replace(packing, made=apart(packing, layer.mask))
 
 
 def asked(layer: Any, padding: Sequence[Tensor]) -> dict[str, Any]:

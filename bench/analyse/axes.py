@@ -9,11 +9,20 @@ from bench.plan.case import Point
 
 @dataclass(frozen=True)
 class Axis:
-    """A column of the points along which they are compared."""
+    """A column along which points are compared: one of points, or a metric that follows from them.
+
+    Values of one that `is_share` go from 0 to 1.
+    """
 
     name: str
     column: str
-    symbol: str
+    symbol: str = ""
+    is_share: bool = False
+
+    @property
+    def title(self) -> str:
+        """Its name with its symbol."""
+        return f"{self.name} {self.symbol}".strip()
 
 
 TOKENS = Axis("tokens", "num_tokens", "N")
@@ -21,7 +30,12 @@ HEADS = Axis("heads", "num_heads", "H")
 CHANNELS = Axis("channels", "channels", "C")
 KEYS = Axis("keys", "num_kv_tokens", "M")
 
-AXES = (TOKENS, HEADS, CHANNELS, KEYS)
+PADDING = Axis("padding", "padding", is_share=True)
+
+SIZES = (TOKENS, HEADS, CHANNELS, KEYS)
+"""The axes along which work grows."""
+
+AXES = (*SIZES, PADDING)
 
 SERIES = 3
 """The places of a series. Two are enough only if no longer series shows the same setting along this axis."""
@@ -34,7 +48,7 @@ def groups(rows: Iterable[Row], axis: Axis, ignored: Set[str] = frozenset()) -> 
     A series of two is left out if the same layer, device, mode and so on has a longer one along that axis: a sweep of
     heads at two numbers of tokens is no sweep of tokens.
     """
-    placed = [row for row in rows if row[axis.column] is not None]
+    placed = [row for row in rows if row.get(axis.column) is not None]
     series = [group for group in gathered(placed, [axis], ignored) if len(places(group, axis)) > 1]
     long = {_setting(group) for group in series if len(places(group, axis)) >= SERIES}
     return [group for group in series if len(places(group, axis)) >= SERIES or _setting(group) not in long]
@@ -53,9 +67,11 @@ def gathered(rows: Iterable[Row], axes: Collection[Axis], ignored: Set[str] = fr
 def moving(axis: Axis, point: Point) -> set[str]:
     """Return the columns that change along an axis.
 
-    The widths of tokens and of a context change with the channels if they equal them, and the size of an image with its
-    tokens.
+    The widths of tokens and of a context change with the channels if they equal them, the size of an image with its
+    tokens, and the share of padding with the lengths of items.
     """
+    if axis is PADDING:
+        return {"lengths"}
     if axis is CHANNELS and point.token_len == point.channels:
         return {axis.column, "token_len", *(["context_dim"] if point.context_dim == point.channels else [])}
     if axis is TOKENS and point.image_size is not None:

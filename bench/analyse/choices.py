@@ -65,6 +65,7 @@ def apart(point: Point, timings: Mapping[Kind, str]) -> str:
         "windows": point.window_size is not None,
         "a bias": point.attn_bias not in (None, "none"),
         "padding": point.mask == "padding",
+        "items of different lengths": point.is_padded,
         "other keys": point.num_kv_tokens is not None,
         "grouped heads": point.num_kv_heads is not None,
     }

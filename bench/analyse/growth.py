@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 from scipy.optimize import brentq, nnls
 
-from bench.analyse.axes import AXES, KEYS, TOKENS, Axis, groups
+from bench.analyse.axes import KEYS, SIZES, TOKENS, Axis, groups
 from bench.analyse.rows import Row, by, log_latencies
 from bench.analyse.standing import Choice, choice
 from bench.stats.estimates import (
@@ -80,7 +80,7 @@ class Scaling:
 def scalings(rows: Iterable[Row]) -> list[Scaling]:
     """Return every series among measured rows, by axis; in each, some implementation has at least two places."""
     measured = [*rows]
-    series = [(axis, group) for axis in AXES for group in groups(measured, axis)]
+    series = [(axis, group) for axis in SIZES for group in groups(measured, axis)]
     return [_scaling(group, axis) for axis, group in series if max(map(len, by(group, "implementation").values())) > 1]
 
 

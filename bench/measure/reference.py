@@ -294,11 +294,14 @@ def _real(workload: Workload, xs: Tensors, tensors: Sequence[Tensor]) -> tuple[T
 
 
 def _some_rows(workload: Workload, layer: Any, xs: Tensors) -> tuple[Tensor, ...] | None:
-    """Return the output in random rows, NaN elsewhere; None if the core isn't plain or is followed by a mix."""
+    """Return the output in random rows, NaN elsewhere.
+
+    None if the core isn't plain or is followed by a mix, or if all of these rows are padding in some item.
+    """
     if not workload.has_plain_core:
         return None
     at_rows: Any = with_attend(at_random_rows(PART_ROWS))(layer)
-    (output,) = _computed(workload, at_rows, xs, None)
+    (output,) = _real(workload, xs, _computed(workload, at_rows, xs, None))
     return None if output.isnan().flatten(1).all(1).any() else (output,)
 
 

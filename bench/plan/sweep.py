@@ -10,6 +10,7 @@ from typing import Any
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, Case, Point
 from bench.plan.columns import ValueKind
+from bench.plan.device import KINDS
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
 from bench.plan.invocation import suite
@@ -121,6 +122,9 @@ EFFORT_KEYS = tuple(SETTINGS)
 
 IF_CPU = "if_cpu"
 """The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
+
+IF_DEVICE = "if_device"
+"""The key of a grid with a kind of device: the grid has only points on devices of that kind."""
 
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
@@ -272,7 +276,19 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in overrides]
     usual = {**DEFAULTS, "threads": asked.threads}
-    return tuple(dict.fromkeys(point for values in merged for point in expand(values, usual)))
+    points = tuple(dict.fromkeys(point for values in merged for point in _on_device(values, usual)))
+    if not points:
+        raise WrongRequest(f"the sweep is empty: no [[grid]] has the {IF_DEVICE} of the device that is asked for")
+    return points
+
+
+def _on_device(values: dict[str, Any], usual: Values) -> Iterator[Point]:
+    """Yield the points of a grid, those on devices of its kind alone if it names one."""
+    only = values.get(IF_DEVICE)
+    if only is not None and only not in KINDS:
+        raise WrongRequest(f"{IF_DEVICE} = {only!r} must be {' or '.join(KINDS)}")
+    points = expand({key: value for key, value in values.items() if key != IF_DEVICE}, usual)
+    return (point for point in points if only in (None, point.kind.name))
 
 
 def _is_for_cpu(grid: dict[str, Any], cpu: Collection[str]) -> bool:

@@ -18,7 +18,7 @@ from bench.plan.invocation import suite
 from bench.plan.names import is_own
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
-from bench.show import by_graph, doubts, failures
+from bench.show import by_graph, doubts, failures, padding
 from bench.show.answer import At, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.columns import speedup_text
@@ -71,6 +71,7 @@ def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = No
     yield Lines([symbols([at.point for at in points]), WHAT_BOUNDS_SAY], QUIET)
     if len(begun) > len(shown):
         yield Lines([f"… and {counted(len(begun) - len(shown), 'more point')}"])
+    yield Lines(padding.words(points), HEAD)
     yield Lines(by_graph.words(whole, baseline))
     if any(at.failed or at.waits for at in points):
         yield Lines([failures.sentence(points)], WARNING)

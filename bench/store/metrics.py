@@ -12,7 +12,8 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
-from bench.plan.case import Case
+from bench.plan import lengths
+from bench.plan.case import Case, Point
 from bench.store import roofline
 
 Values = Mapping[str, Any]
@@ -113,6 +114,10 @@ def _memory(row: Values) -> Any:
     return None if peak_bytes is None else peak_bytes + (row["held_bytes"] or 0)
 
 
+def _padding(point: Point) -> float | None:
+    return lengths.padding(point.lengths, point.batch, point.num_tokens) if point.is_padded else None
+
+
 def _measured(name: str, processes: Sequence[Values]) -> list[Any]:
     return [values[name] for values in processes if values[name] not in (None, ())]
 
@@ -154,7 +159,7 @@ _TABLE = (
     Metric("point", kind=str, derived=lambda case, _: case.point.name, meaning="the point, as file names have it"),
     # time
     Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
-        axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys"),
+        axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys", "padding"),
             "latency_low_s", "latency_high_s", by_allocator=True),
         meaning="seconds per call: the median over processes of each process's median sample"),
     Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 95 % interval"),
@@ -190,6 +195,13 @@ _TABLE = (
     Metric("event_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         meaning="what two CUDA events with nothing between them show: it is part of a timing with device timing"),
     # work
+    Metric("real_tokens", kind=int, unit=Unit.COUNT,
+        derived=lambda case, _: sum(case.point.items) if case.point.is_padded else None,
+        meaning="the tokens of all items of a call, without padding; empty if all items have the same length"),
+    Metric("padding", unit=Unit.SHARE, derived=lambda case, _: _padding(case.point),
+        heading=Heading("padding", place=5, rank=7),
+        meaning="the share of a batch that is padding if its items are padded to the longest; empty if all items have "
+        "the same length"),
     Metric("flops", kind=int, reported=True, combined=FIRST,
         meaning="operations of the layer's matrix products in a call; a mask leaves those of visible pairs; empty "
         "if a layer doesn't tell"),
@@ -216,7 +228,8 @@ _TABLE = (
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
     Metric("speedup", unit=Unit.RATIO, heading=Heading("speed-up", place=30, rank=0),
         axis=VerticalAxis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
-            ("tokens", "heads", "channels", "keys"), "speedup_low", "speedup_high", relative=True, by_allocator=True),
+            ("tokens", "heads", "channels", "keys", "padding"), "speedup_low", "speedup_high", relative=True,
+            by_allocator=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
     Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its 99 % interval"),
     Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end"),
@@ -242,7 +255,7 @@ _TABLE = (
     # memory
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         heading=Heading("peak memory", place=50, rank=2),
-        axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens", "keys")),
+        axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens", "keys", "padding")),
         meaning="the peak memory of a call, and what is kept between calls: `peak_bytes`, or `system_peak_bytes` if "
         "that is unknown, and `held_bytes`"),
     Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,

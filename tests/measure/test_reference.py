@@ -9,7 +9,7 @@ import torch
 from bench.measure import cores, correctness, reference, workload
 from bench.measure.devices import Gpu
 from bench.measure.rounding import MOST_TOLERANCE
-from bench.sampling.inputs import AFTERWARDS, InputValues
+from bench.sampling.inputs import AFTERWARDS, InputValues, TimedCall
 from impls import Unsupported
 from tests.make.checks import checked, compared, expected
 from tests.make.points import OF_LAYER, of_layer, point
@@ -267,3 +267,11 @@ def test_types_that_disagree_a_little_are_named_in_the_row() -> None:
     assert "differs by 0.01 of its largest value" in remarks[0]
     assert "one of the two is wrong" in remarks[0]
     assert remarks[1] == ""
+
+
+def test_a_timed_call_of_short_items_has_something_expected_in_each() -> None:
+    """Rows of a call are chosen at random; if those of an item are all padding, all rows are computed."""
+    work = workload.make(point(num_tokens=512, batch=3, lengths="list:512+1+1"))
+    for key in range(4):
+        (computed,) = reference.of_calls(work, work.timed.inputs(0, TimedCall(key, 0)), None)
+        assert not computed.tensor.isnan().flatten(1).all(1).any()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.grid import MODELS
+from bench.plan.lengths import padding
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.removed import gone
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Request, Sweep, altered, load_sweep, shipped_names
@@ -465,3 +467,39 @@ def test_a_grid_may_be_for_some_cpus_alone(tmp_path: Path) -> None:
     (added,) = {*more.points} - {*plain.points}
     assert (len(more.points), added.dtype) == (10, "bfloat16")
     assert dataclasses.replace(added, dtype="float32") in plain.points
+
+
+def test_a_grid_may_be_for_a_kind_of_device(tmp_path: Path) -> None:
+    """A grid has points on devices of its kind alone, whoever asks for the device; a sweep without any is refused."""
+    text = f"{EAGER}[defaults]\ndevice = 'cuda'\n{GRID}if_device = 'cuda'\n{GRID}batch = 7\nif_device = 'cpu'\n"
+    both = {"device": ["cuda:1", "cpu"]}
+    assert [(point.device, point.batch) for point in load(tmp_path, text).points] == [("cuda", 8)]
+    assert [(p.device, p.batch) for p in load(tmp_path, text, overrides={"device": "cpu"}).points] == [("cpu", 7)]
+    assert [(p.device, p.batch) for p in load(tmp_path, text, overrides=both).points] == [("cuda:1", 8), ("cpu", 7)]
+    nothing = "the sweep is empty: no [[grid]] has the if_device of the device that is asked for"
+    assert refusal_of(load, tmp_path, f"{EAGER}{GRID}if_device = 'cuda'\n") == f"mine.toml: {nothing}"
+    wrong = f"{EAGER}{GRID}if_device = 'gpu'\n"
+    assert refusal_of(load, tmp_path, wrong) == "mine.toml: if_device = 'gpu' must be cpu or cuda"
+
+
+def test_sweeps_of_a_gpu_do_on_a_cpu_what_it_can() -> None:
+    """With `--device cpu` they have points for it: as many distributions and masks, fewer channels."""
+    for name, column in (("packed", "lengths"), ("sdpa-backends", "mask")):
+        gpu, cpu = load_sweep(name).points, load_sweep(Request(name, overrides={"device": "cpu"})).points
+        assert {point.device for point in gpu} == {"cuda"}
+        assert {point.device for point in cpu} == {"cpu"}
+        assert {getattr(point, column) for point in gpu} == {getattr(point, column) for point in cpu}
+        assert max(point.channels for point in cpu) < min(point.channels for point in gpu)
+        assert len(gpu) <= 16
+
+
+def test_packed_has_four_shares_of_padding_at_three_lengths() -> None:
+    """Each length has the same four distributions, whose shares of padding differ by 10 % at least."""
+    for device in ("cuda", "cpu"):
+        points = load_sweep(Request("packed", overrides={"device": device})).points
+        for tokens in {point.num_tokens for point in points}:
+            of = [point for point in points if point.num_tokens == tokens]
+            shares = sorted(padding(point.lengths, point.batch, tokens) for point in of)
+            assert len(shares) == 4
+            assert all(after - before > 0.1 for before, after in pairwise(shares))
+        assert len({point.num_tokens for point in points}) == 3

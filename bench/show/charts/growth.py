@@ -15,7 +15,7 @@ from bench.analyse.growth import Exponent, Growth, Scaling, scalings
 from bench.analyse.rows import by, point_of
 from bench.show import intervals
 from bench.show.charts.lines import HEIGHT, interval
-from bench.show.charts.quantity import along, quantity
+from bench.show.charts.quantity import along, given_places, quantity
 from bench.show.figures.layout import inside
 from bench.show.figures.marks import LABEL_GAP
 from bench.show.picture import Kind, Marks, Panel, Picture, Rows, Scale, Shape
@@ -103,7 +103,7 @@ def exponents(what: str, x: Scale, y: Scale, height: float, rows: Rows = ()) -> 
 def exponents_on_page(what: str, axis: Axis) -> Panel:
     """Return the panel of exponents of a page."""
     y = Scale(title=f"exponent of {what}", kind=Kind.LINEAR)
-    return exponents(what, Scale(title=f"{axis.name} {axis.symbol}", given="places"), y, PAGE_PANEL)
+    return exponents(what, given_places(axis), y, PAGE_PANEL)
 
 
 def _shares(of: Scaling) -> Iterator[tuple[float, Growth]]:

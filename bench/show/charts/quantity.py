@@ -20,6 +20,9 @@ SECOND = {"memory_bytes": "predicted_bytes"}
 POINTS = "points"
 """The key of the panels that have a row for each point."""
 
+WHOLE = (0.0, 1.0)
+"""The ends of an axis of shares."""
+
 CROWDED = 24
 """The most points in whose rows implementations stand below each other; in those of more they share a height."""
 
@@ -145,15 +148,23 @@ def quantity(column: str, baseline: str | None = None) -> Quantity:
 def along(axis: Axis, rows: Iterable[Row], varying: Collection[str]) -> Scale:
     """Return the axis of a series with its places, in which some columns vary."""
     at = places(rows, axis)
+    if axis.is_share:
+        return Scale(title=axis.title, kind=Kind.LINEAR, ends=WHOLE, ticks=at, labels=[*map(units.percent, at)])
     follows = "  (token length = channels)" if "token_len" in varying else ""
-    return Scale.log(f"{axis.name} {axis.symbol}{follows}", layout.padded(at[0], at[-1]), at)
+    return Scale.log(f"{axis.title}{follows}", layout.padded(at[0], at[-1]), at)
+
+
+def given_places(axis: Axis) -> Scale:
+    """Return the axis of a page, which gives its places."""
+    own: dict[str, Any] = {"kind": Kind.LINEAR, "ends": WHOLE} if axis.is_share else {}
+    return Scale(title=axis.title, given="places", **own)
 
 
 def on_page(of: Quantity, axes: Iterable[Axis], points: int, names: int) -> dict[str, Panel]:
     """Return its panels on a page: one against each axis, by its name, and POINTS with a row for each point."""
     panels = {
         axis.name: Panel(
-            x=Scale(title=f"{axis.name} {axis.symbol}", given="places"),
+            x=given_places(axis),
             y=of.given_scale(),
             marks=of.along(axis.column),
             height=3.5,

@@ -10,7 +10,7 @@ from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
 from bench.analyse.rows import by
 from bench.plan.invocation import COMMAND, short, without_options
-from bench.show import answer, doubts, failures
+from bench.show import answer, doubts, failures, padding
 from bench.show.blocks import BAD, GOOD, HEAD, QUIET, WARNING, Block, Cell, Code, Column, Lines, Table, definitions
 from bench.show.columns import latency_text, memory_text, of_any, of_page
 from bench.show.pages import run_data, shell
@@ -96,7 +96,8 @@ def _answers(view: View) -> Iterator[Lines]:
         told[0] = [*failures.of_baseline([at.rows for at in points], view.baseline), *told[0]]
         said = told if len(told) == 1 else [[" ".join(of)] for of in told]
         first += [view.of(name, of[0]) for of in said]
-        further += [view.of(name, sentence) for of in said for sentence in of[1:]]
+        sentences = [*(sentence for of in said for sentence in of[1:]), *padding.words(points)]
+        further += [view.of(name, sentence) for sentence in sentences]
     yield from (Lines([sentence], HEAD) for sentence in first)
     yield Lines(further, is_list=True)
 

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.axes import AXES, SERIES, TOKENS, Axis, groups, places
+from bench.analyse.axes import AXES, PADDING, SERIES, SIZES, TOKENS, Axis, groups, places
 from bench.analyse.growth import scalings
 from bench.analyse.rows import point_of
 from bench.analyse.standing import by_rank
@@ -26,6 +26,7 @@ from bench.show.pages import shell, vega
 from bench.show.pages.shell import ANY, Figure
 from bench.show.rows import Row, is_measured, measured, unmeasured
 from bench.show.text import capital, differences, order, parts, varying
+from bench.store import units
 from bench.store.saved_run import runs_of
 
 NOTES = {
@@ -237,16 +238,22 @@ def _label(view: View, axis: Axis, group: Sequence[Row]) -> str:
     different = varying(dict.fromkeys(map(point_of, view.rows))) - view.ignored
     fixed = different - varying(dict.fromkeys(map(point_of, group))) - {axis.column}
     at = " ".join(parts(point_of(group[0]), fixed))
-    return f"{axis.name} {', '.join(map(str, places(group, axis)))}{f' at {at}' if at else ''}"
+    of_places = map(units.percent if axis.is_share else str, places(group, axis))
+    return f"{axis.name} {', '.join(of_places)}{f' at {at}' if at else ''}"
 
 
 def _first_view(series: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of the series that a page shows first: the longest, along tokens if it has one.
+    """Return the number of the series that a page shows first: the longest, along padding or tokens if it has one.
 
     It is -1, a row for each point, if no series has three places.
     """
     long = [number for number, one in enumerate(series) if len(one["xs"]) >= SERIES]
-    return min(long, key=lambda n: (series[n]["axis"] != TOKENS.name, -len(series[n]["xs"])), default=-1)
+
+    def place(number: int) -> tuple[bool, bool, int]:
+        axis, xs = series[number]["axis"], series[number]["xs"]
+        return axis != PADDING.name, axis != TOKENS.name, -len(xs)
+
+    return min(long, key=place, default=-1)
 
 
 def _shown(view: View) -> dict[str, str]:
@@ -332,6 +339,7 @@ def _growth(view: View) -> Iterator[Figure]:
                 axis.name: vega.spec(growth.exponents_on_page(what, axis),
                     f"Local exponents of {what} against {axis.name}", view.names, shown)
                 for axis in view.axes
+                if axis in SIZES
             }  # fmt: skip
             columns = [along, *(Column(heading, itemgetter(name)) for name, heading in shown.items())]
             kind = f"growth-{what}"

@@ -287,7 +287,8 @@ def _of_axis(scale: Scale) -> alt.Scale:
 def _axis(name: str, scale: Scale) -> alt.Axis:
     side: Any = {"orient": "top"} if name == "x" and scale.given == "values" else {}
     if scale.given == "places":
-        return alt.Axis(values=alt.ExprRef("places"), labelOverlap="greedy", format=",d")
+        number = ",d" if scale.kind is Kind.LOG else ".0%"
+        return alt.Axis(values=alt.ExprRef("places"), labelOverlap="greedy", format=number)
     if scale.given == "values":
         return alt.Axis(values=alt.ExprRef("values"), labelExpr="labels[indexof(values, datum.value)]", **side)
     if scale.given == "rows":
