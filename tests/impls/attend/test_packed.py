@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -47,7 +48,7 @@ def made(kind: str, mask: str) -> tuple[Any, list[tuple[int, ...]], Any]:
         layer = Attention(16, 16, 4, num_tokens=LONGEST, num_kv_heads=groups, qkv_bias=True, **given)
     for parameter in layer.parameters():
         nn.init.normal_(parameter, std=0.5)
-    shapes = [(batch, 4, LONGEST, 4)] * 3 if kind == "core" else [(batch, LONGEST, 16)]
+    shapes: list[tuple[int, ...]] = [(batch, 4, LONGEST, 4)] * 3 if kind == "core" else [(batch, LONGEST, 16)]
     plain = {"num_kv_tokens": None, "window_size": None, "qk_norm": "none", "rope": "none", "attn_bias": "none"}
     at = SimpleNamespace(num_heads=4, num_kv_heads=groups, channels=16, mask=mask, **plain)
     return layer.double().eval(), shapes, at
@@ -143,10 +144,10 @@ def test_outputs_and_gradients_are_those_of_each_item_alone(name: str, kind: str
     tensors = {**{f"input {n}": x for n, x in enumerate(xs, 1)}, **dict(layer.named_parameters())}
     for tensor_name, tensor in tensors.items():
         direction = np.random.default_rng(1).normal(size=tensor.shape)
-        expected = oracle.slope(formula, values, tensor_name, direction, whole)
+        slope = oracle.slope(formula, values, tensor_name, direction, whole)
         assert tensor.grad is not None
         size = float(tensor.grad.norm()) + 1.0
-        assert abs(float((array(tensor.grad) * direction).sum()) - expected) < 100 * ROUNDING * size, tensor_name
+        assert abs(float((array(tensor.grad) * direction).sum()) - slope) < 100 * ROUNDING * size, tensor_name
     for x in xs:
         assert x.grad is not None
         assert torch.equal(x.grad, filled(x.grad, 0.0))
@@ -234,14 +235,14 @@ def test_each_torchs_varlen_is_made_causal_in_its_own_way(
 ) -> None:
     """Torch 2.10 has `is_causal`, newer ones a window; one without the function is too old."""
     module = SimpleNamespace(varlen_attn=lambda: None)
-    module.varlen_attn.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # functions take attributes
+    module.varlen_attn.__signature__ = inspect.Signature(
         [inspect.Parameter(parameters, inspect.Parameter.KEYWORD_ONLY)]
     )
     packed._varlen.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "torch.nn.attention.varlen", module)
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", module)
     assert packed._varlen("cuda", torch.bfloat16) == (module.varlen_attn, expected)
     packed._varlen.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "torch.nn.attention.varlen", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace())
     with pytest.raises(Unsupported, match=r"varlen needs torch 2\.10 or newer, got "):
         packed._varlen("cuda", torch.bfloat16)
     packed._varlen.cache_clear()
