@@ -292,8 +292,8 @@ def test_what_packing_leaves_stands_beside_the_share_of_padding(
     rows = [("sdpa", "ok", 2e-3, 400.0), ("buckets", "ok", 1.5e-3, 300.0), ("loop", loop, 1e-3, 100.0)]
     rows += [(name, "unsupported", math.nan, math.nan) for name in ("nested", "flex_packed", "varlen")]
     table = pd.DataFrame(rows, columns=["implementation", "status", "latency_s", "peak_bytes"])
-    at = {"lengths": "list:8+4+2+2", "batch": 4, "num_tokens": 8, "host_s": None, "detail": "no kernel"}
-    faked(monkeypatch, table.assign(**at))
+    table = table.assign(lengths="list:8+4+2+2", batch=4, num_tokens=8, host_s=None, detail="no kernel")
+    faked(monkeypatch, table)
     has_passed, line = seen(gpu_parts.packed, on_gpu)
     assert has_passed is passes
     assert "varlen unsupported: no kernel" in line
