@@ -25,6 +25,7 @@ from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, monotonic, rates, sealed
 from bench.machine.quiet import Interference, Speed, queued_s, scheduling
 from bench.plan.case import Point
+from bench.plan.layers import ITEM_BYTES
 from bench.plan.names import is_own
 from bench.plan.work import Roof, Work
 from bench.sampling.inputs import AFTERWARDS, GIVEN, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
@@ -321,6 +322,7 @@ class Replicate:
             rounds=self._length.least,
             mode=point.mode,
             item_s=member.call_s / point.batch,
+            item_bytes=ITEM_BYTES["float32"] * point.num_tokens * point.channels,
         )
         sizes = {"timings": self._timings, "wholes": judged.wholes.size, "parts": judged.parts.size}
         member.ask({"request": "begin", "numbers": self._draws.numbers, **sizes})

@@ -223,7 +223,7 @@ def late_s(call: Call, calls: int, in_timings_s: float = 0.0) -> float:
     12 to 45 µs were seen after honest calls on an H200. A hold keeps the GPU from being done before the host looks.
     """
     host_s = timed(_BehindHold(is_cold=False), call).host_s or 0.0
-    return max(0.0, max(_late_s(call, calls, host_s), in_timings_s) - _late_s(_nothing, calls, host_s))
+    return max(0.0, max(_late_s(call, calls, host_s), in_timings_s) - _late_s(_nothing, calls, 0.0))
 
 
 def _low(values: Sequence[float]) -> float:

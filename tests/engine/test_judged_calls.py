@@ -48,11 +48,17 @@ def test_more_parts_are_judged_where_less_is_wrong() -> None:
     assert sizes[8, 3] > sizes[8, 1]
 
 
-@pytest.mark.parametrize(("item_s", "more"), [(1e-5, 216), (1e-3, 100), (2e-3, 54)])
-def test_more_items_are_judged_where_they_cost_little(item_s: float, more: int) -> None:
-    """They may take a tenth of a second of calls. One wrong call of fifty slips through once in fifteen processes."""
+@pytest.mark.parametrize(
+    ("item_s", "item_bytes", "more"),
+    [(1e-5, 1, 216), (1e-3, 1, 100), (2e-3, 1, 54), (1e-5, 3 << 20, 54), (1e-5, 1 << 28, 4)],
+)
+def test_more_items_are_judged_where_they_cost_little(item_s: float, item_bytes: int, more: int) -> None:
+    """They may take a tenth of a second of calls. One wrong call of fifty slips through once in fifteen processes.
+
+    Items of 3 MiB are no more than must be, and of 256 MiB there are four in a GiB.
+    """
     rng = random.Random(1)
-    judged = JudgedCalls(rng, batch=8, timings=3, rounds=5, item_s=item_s)
+    judged = JudgedCalls(rng, batch=8, timings=3, rounds=5, item_s=item_s, item_bytes=item_bytes)
     assert judged.parts.size == more
     for _ in range(80):
         judged.next_keys()
