@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, UntypedStorage
 from torch._subclasses import FakeTensor
 from torch.profiler import profile
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import impls
 from bench.machine import facts
@@ -42,14 +43,23 @@ def saved_bytes(forward: Callable[[], object], held: Iterable[Tensor]) -> int:
     own = {tensor.untyped_storage().data_ptr() for tensor in held}
 
     def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            storages[storage.data_ptr()] = storage
+        for storage in (each.untyped_storage() for each in _plain(tensor)):
+            if storage.data_ptr() not in own:
+                storages[storage.data_ptr()] = storage
         return tensor.detach()  # a result that its own graph keeps would never be freed
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         forward()
     return sum(storage.nbytes() for storage in storages.values())
+
+
+def _plain(tensor: Tensor) -> Iterator[Tensor]:
+    """Yield the tensors that hold a tensor's numbers: those inside a wrapper, as a nested tensor is one, or itself."""
+    if not is_traceable_wrapper_subclass(tensor):
+        yield tensor
+        return
+    for name in tensor.__tensor_flatten__()[0]:
+        yield from _plain(getattr(tensor, name))
 
 
 def held_bytes(others: Iterable[Tensor]) -> int:

@@ -111,7 +111,7 @@ class References:
 
 
 def _of_whole(work: workload.Workload, numbers: int, call: TimedCall) -> Sequence[Computed]:
-    return reference.of_calls(work, work.timed.inputs(numbers, call), _direction(work, call.key))
+    return reference.of_calls(work, work.timed.inputs(numbers, call), work.direction_of(call.key))
 
 
 def _of_parts(work: workload.Workload, numbers: int, parts: Sequence[Part]) -> Sequence[Computed]:
@@ -119,13 +119,8 @@ def _of_parts(work: workload.Workload, numbers: int, parts: Sequence[Part]) -> S
     xs = tuple(map(torch.stack, zip(*items, strict=True)))
     if work.point.mode not in workload.TRAINED:
         return reference.of_calls(work, xs, None)
-    direction = torch.stack([_direction(work, part.key)[part.item] for part in parts])
+    direction = torch.stack([work.direction_of(part.key)[part.item] for part in parts])
     return reference.of_calls(work, xs, direction)[: work.by_item]
-
-
-def _direction(work: workload.Workload, key: int) -> Tensor:
-    """Return the gradient of the outputs of a timing; in mode forward no call has one."""
-    return work.timed.direction(key) if work.point.mode in workload.TRAINED else work.direction
 
 
 def tensors_of(checks: Iterable[Check]) -> Iterator[Tensor]:

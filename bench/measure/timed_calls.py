@@ -172,7 +172,7 @@ class TimedCalls:
             def hold(number: int, result: object) -> None:
                 nonlocal held
                 held, inputs = self._inputs.of_call(number)
-                outputs.hold(timing, inputs, result)
+                outputs.hold(timing, inputs, result, self._inputs.direction)
 
             taken = self.timing(call, calls, keys[timing], hold)
             timings.append(Held(held, self.used.all_s - before_s))
@@ -208,7 +208,7 @@ class TimedOutputs:
         self._wholes = [[torch.zeros_like(tensor) for tensor in self._whole(like.tensors, 0)] for _ in range(wholes)]
         self._parts = [[torch.zeros_like(tensor) for tensor in self._part(in_call, 0, 0)] for _ in range(parts)]
         self._filled: tuple[int, ...] = (0, 0)
-        self._last: tuple[Tensors, Tensor] | None = None
+        self._last: tuple[Tensors, Tensor, Tensor] | None = None
 
     @property
     def kept(self) -> list[Tensor]:
@@ -217,8 +217,8 @@ class TimedOutputs:
         ordered = map(self._workload.ordered, self._wholes[:wholes])
         return [tensor for each in (*ordered, *self._parts[:parts]) for tensor in each]
 
-    def hold(self, timing: int, xs: Tensors, result: Any) -> None:
-        """Copy the result of a call on inputs; raises Incorrect if it has a wrong form."""
+    def hold(self, timing: int, xs: Tensors, result: Any, direction: Tensor) -> None:
+        """Copy the result of a call on inputs with a gradient of its output; raises Incorrect for a wrong form."""
         y, of_inputs = result if self._workload.point.mode in TRAINED else (result, ())
         with in_timed_call():
             check_output(self._subject, xs, y, self._workload.direction)
@@ -230,7 +230,7 @@ class TimedOutputs:
             whole.append(torch.zeros_like(like) if gradient is None else gradient)
         _copy(self._held[timing], whole)
         self._lengths[timing] = self._workload.layout.lengths
-        self._last = (xs, y) if self._workload.point.mode == "forward" else None
+        self._last = (xs, y, direction) if self._workload.point.mode == "forward" else None
 
     def _part(self, tensors: Sequence[Tensor], timing: int, item: int) -> list[Tensor]:
         """Return an item of the tensors of a timing that have a batch."""
@@ -249,8 +249,8 @@ class TimedOutputs:
         for place, timing in wholes:
             tensors = self._held[timing]
             if self._last is not None:
-                xs, y = self._last
-                tensors = [*tensors, *gradients(y, xs, self._subject.weights, self._workload.direction)]
+                xs, y, direction = self._last
+                tensors = [*tensors, *gradients(y, xs, self._subject.weights, direction)]
             _copy(self._wholes[place], self._whole(tensors, timing))
         filled = zip(self._filled, (wholes, parts), strict=True)
         self._filled = tuple(max([count, *(place + 1 for place, *_ in kept)]) for count, kept in filled)

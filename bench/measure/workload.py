@@ -202,6 +202,14 @@ class Workload:
         """Whether the point's mode builds a graph."""
         return self.point.mode != "inference"
 
+    def direction_of(self, key: int) -> Tensor:
+        """Return the gradient of the outputs of a timing by its key; in mode forward no call has one.
+
+        There it is that of checks, unless items have other places: what is padding differs from timing to timing.
+        """
+        has_own = self.point.mode in TRAINED or self.lengths
+        return self.timed.direction(key) if has_own else self.direction
+
     def handed_over(self, output: Sequence[Tensor]) -> list[Tensor]:
         """Return an output and its gradients for the inputs of checks as the judge expects them."""
         by_item = [self.layout.whole(each, self.lengths) for each in output[: self.by_item]]
@@ -352,8 +360,8 @@ class Inputs:
         self._windows, self._key = windows(key, sets(calls, size)), key
         self._make(len(self._windows))
         self._workload.layout.arrange(self._workload.timed.lengths(key))
-        if self.with_directions:
-            self.direction = self._workload.timed.direction(key)
+        if self._workload.with_gradients:
+            self.direction = self._workload.direction_of(key)
         self.write(hold)
         self.next = cycle(self._tensors[: len(self._windows)]).__next__
 

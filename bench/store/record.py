@@ -23,7 +23,7 @@ from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """The version of the journal's lines."""
 
 OLDEST_SCHEMA = 9

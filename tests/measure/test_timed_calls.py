@@ -40,7 +40,7 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str, frozen: int | None
     work.timed.begin(1)
     inputs.renew(1, 2)
     with work.gradient_mode():
-        timed.hold(1, inputs.of_call(0)[1], workload.step(subject, work, inputs)())
+        timed.hold(1, inputs.of_call(0)[1], workload.step(subject, work, inputs)(), inputs.direction)
     timed.keep([(0, 1, 1), (1, 1, 0)], [(0, 1)])
     by_item = checked.tensors[: 2 if mode == "train" else 1]
     expected = [*checked.tensors, *(tensor[1] for tensor in by_item), *(tensor[0] for tensor in by_item)]
@@ -57,12 +57,12 @@ def test_what_is_held_is_a_copy_of_the_right_form() -> None:
     work = workload.make(point())
     xs, y = work.inputs(), torch.ones_like(work.direction)
     timed = TimedOutputs(workload.subject(work, "eager"), work, outputs.Output(xs, y), timings=1, wholes=1, parts=1)
-    timed.hold(0, xs, y)
+    timed.hold(0, xs, y, work.direction)
     y.zero_()
     timed.keep([(0, 0, 0)], [(0, 0)])
     assert all(bool((tensor == 1).all()) for tensor in timed.kept)
     with pytest.raises(Incorrect, match=r"output has shape .* \(in a timed call\)"):
-        timed.hold(0, xs, y[:1])
+        timed.hold(0, xs, y[:1], work.direction)
 
 
 def timed_calls(call: Callable[[torch.Tensor], object], *, reuses: bool) -> tuple[TimedCalls, Callable[[], object]]:

@@ -19,7 +19,7 @@ from tests.refusals import refusal
 CONTRACT = """
     layer, implementation, device, dtype, mode, batch, num_tokens, token_len, channels, num_heads,
     num_kv_tokens, context_dim, num_kv_heads, qkv_bias, qk_scale, key_channels, image_size, patch_size,
-    qk_norm, rope, attn_bias, window_size, mask, threads, allocator, timing,
+    qk_norm, rope, attn_bias, window_size, mask, lengths, threads, allocator, timing,
     status, detail,
     point, latency_s, latency_low_s, latency_high_s, latency_min_s, rounds, processes, calls_per_timing, flagged_share,
     compute_speed, memory_speed, full_speed_share, products_per_s, copies_per_s, page_faults, settled,
