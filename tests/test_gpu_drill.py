@@ -1,6 +1,7 @@
 """The drill for a GPU: a line for each part, whatever becomes of it."""
 
 import importlib.metadata
+import math
 import os
 import random
 import tarfile
@@ -281,6 +282,24 @@ def test_a_published_figure_of_the_card_must_agree(
     assert has_passed is passes
     assert f"cudnn-h200: 1 ok, 1 unsupported, 1 {verdict.split()[-1]}; fa3-paper: 1 ok, 1 unsupported, 1 anoth" in line
     assert "there is no sweep sglang-vit" in line
+
+
+@pytest.mark.parametrize(("loop", "passes"), [("ok", True), ("unsupported", False)])
+def test_what_packing_leaves_stands_beside_the_share_of_padding(
+    loop: str, passes: bool, on_gpu: gpu_parts.Drill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 32 places 16 are tokens; a kernel that torch lacks is no failure, a loop that fails is one."""
+    rows = [("sdpa", "ok", 2e-3, 400.0), ("buckets", "ok", 1.5e-3, 300.0), ("loop", loop, 1e-3, 100.0)]
+    rows += [(name, "unsupported", math.nan, math.nan) for name in ("nested", "flex_packed", "varlen")]
+    table = pd.DataFrame(rows, columns=["implementation", "status", "latency_s", "peak_bytes"])
+    table = table.assign(lengths="list:8+4+2+2", batch=4, num_tokens=8, host_s=None, detail="no kernel")
+    faked(monkeypatch, table)
+    has_passed, line = seen(gpu_parts.packed, on_gpu)
+    assert has_passed is passes
+    assert "varlen unsupported: no kernel" in line
+    if passes:
+        assert line.startswith("50% padding in sdpa; buckets 0.75 of its time, 0.75 of its peak; loop 0.50 of its time")
+        assert "0.25 of its peak" in line
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bench.analyse.rows import Row, pair
 from bench.plan.device import HOST, HOT, kind
 from bench.plan.verdicts import FASTER, OPEN, SLOWER
-from impls.catalogue import compiled_from
+from impls.catalogue import accuracy, compiled_from
 
 FAULT_S = 1e-6
 """Approximate cost of a page fault: 34,000 of them took 35 ms of an eager layer at N = 577."""
@@ -29,7 +29,7 @@ FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
 
 LAUNCH_SHARE = 0.9
-"""A loop of calls waits for the host if submitting a call takes at least this share of the device's time."""
+"""A loop of calls waits for the host if submitting a call takes at least this share of the wall time."""
 
 SLOW_SPEED = 0.75
 """A row is flagged if the machine was at a smaller share of its highest known speed: nvbench leaves out samples below
@@ -97,6 +97,11 @@ OPPOSED = Flag(
     "its median latency and its ratio to the baseline contradict each other: a median is of all its rounds, between "
     "which the machine's speed moved; the ratio, which counts, compares within each round",
 )
+OTHER_ACCURACY = Flag(
+    "A",
+    "another accuracy: it computes in int8 or FP8, and `--allow-error` lets it be further off than others; see the "
+    "column error",
+)
 ONE_PROCESS = Flag("1", "one process only, so no interval")
 
 
@@ -112,7 +117,7 @@ def disturbed(threads: int) -> Flag:
 
 FLAGS = (
     *(UNSETTLED, FAULTS, disturbed(2), MEMORY, NO_HUGE_PAGES, SLOW, LAUNCH_BOUND, EVENTS, THROTTLED, OPPOSED),
-    ONE_PROCESS,
+    *(OTHER_ACCURACY, ONE_PROCESS),
 )
 """All flags; what helps against other processes is that for several threads."""
 
@@ -136,6 +141,7 @@ def flags(row: Row) -> list[Flag]:
         (EVENTS, _events_share(row) >= EVENTS_SHARE),
         (THROTTLED, row["throttle"]),
         (OPPOSED, row.get("is_opposed")),
+        (OTHER_ACCURACY, accuracy(str(row["implementation"]))),
     )
     return [flag for flag, is_raised in raised if is_raised]
 
@@ -152,8 +158,12 @@ def legend(raised: Collection[Flag]) -> list[Flag]:
 
 
 def launch_bound(row: Row) -> bool:
-    """Return whether the host takes as long to submit a call as the device to do it; a CPU's case has no such time."""
-    return bool(row["host_s"] is not None and row["host_s"] >= LAUNCH_SHARE * row["latency_s"])
+    """Return whether the host takes as long to submit a call as the device to do it; a CPU's case has no such time.
+
+    A time of the host has both in it: there it is launch-bound if LAUNCH_SHARE of it is submission.
+    """
+    share = LAUNCH_SHARE if row["timing"] == HOST else 1.0
+    return bool(row["host_s"] is not None and row["host_s"] >= share * row["latency_s"])
 
 
 def _events_share(row: Row) -> float:

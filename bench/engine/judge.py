@@ -18,9 +18,14 @@ from bench.machine.rates import Judgement
 from bench.plan.layers import inputs_bytes
 from bench.plan.work import Roof, Work
 from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues, sets
+from bench.store import units
 from bench.store.record import Status
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from bench.store.typed import Positive, Seconds
+from impls.catalogue import accuracy
+
+ALLOWED = "5%"
+"""A share for an implementation of another accuracy: int8 and FP8 of attention are off by some percent."""
 
 RATES_TURNS, RATES_S = 3, 0.2
 """The least number of turns, and the least seconds, in which a device's rates are measured."""
@@ -164,18 +169,24 @@ class PointJudge:
     ) -> dict[str, float]:
         if not member.has_handed_over(check):
             raise Ended("incorrect", f"output was not handed over ({check})")
-        reply = self._ask(JUDGE, request, {"outputs": member.file(check), **files})
+        own = accuracy(member.implementation)
+        allowed = (member.allow_error or 0.0) if own else 0.0
+        reply = self._ask(JUDGE, {**request, "allowed": allowed}, {"outputs": member.file(check), **files})
         member.drop(check)
         figures = {name: reply[name] for name in ("error", "tolerance")}
         if reply["reason"]:
             member.metrics |= figures
-            raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], self.remark, member.remark])))
+            is_off = own and not allowed and reply["error"] is not None
+            hint = f"it computes in {own}: --allow-error {ALLOWED} accepts it up to that share" if is_off else ""
+            raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], hint, self.remark, member.remark])))
         return figures
 
     def check_rate(self, member: Member, call_s: float, time_again: Callable[[Work, Roof], Judgement]) -> None:
         """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
         assert self.work is not None
-        member.detail = "; ".join(filter(None, [self.remark, member.doubt]))
+        own, error = accuracy(member.implementation), member.metrics.get("error")
+        off = f"computes in {own}: off by {units.percent(error)} of the largest value" if own and error else ""
+        member.detail = "; ".join(filter(None, [self.remark, member.doubt, off]))
         member.metrics |= {"flops": self.work.flops, "least_bytes": self.work.least_bytes}
         if self.best is None:
             return

@@ -142,7 +142,7 @@ class Member:
     the point of `judged_by`, its own by default; `weights` are the rows there of its own weights, if they come from
     there. `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
     inspects a call. `death` says how its process died, if it did; `lacks_memory` is true if it was not measured for
-    want of memory.
+    want of memory. `allow_error` is how far it may be off if it declares another accuracy, as in Effort.
     A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
     """
 
@@ -179,6 +179,7 @@ class Member:
     point: Point = None  # type: ignore[assignment]
     judged_by: tuple[Pool, Point] = None  # type: ignore[assignment]
     weights: Sources = field(default_factory=dict)
+    allow_error: float | None = None
     torch_version: str = ""
     """The version of its torch, if that is not the one of the run's environment."""
     pid: int | None = None

@@ -308,8 +308,9 @@ class Run:
 
     def member(self, case: Case) -> Member:
         """Return a case to be measured in a replicate."""
-        thorough = self.records.is_new(case)
-        return Member(case, self._pool, self.environment.env_id, thorough, self.sweep.computed_by(case.implementation))
+        thorough, implementation = self.records.is_new(case), self.sweep.computed_by(case.implementation)
+        allowed = self.sweep.effort.allow_error
+        return Member(case, self._pool, self.environment.env_id, thorough, implementation, allow_error=allowed)
 
     def seed(self, point: Point) -> int:
         """Return the seed of the point's weights and inputs in this session, the same for all its precisions."""

@@ -73,8 +73,10 @@ class Form:
         return [tensor[0] for tensor in self.like[: self.by_item if self.is_trained else 1]]
 
 
-def compare(form: Form, check: Check, tensors: Sequence[Tensor]) -> CheckResult:
+def compare(form: Form, check: Check, tensors: Sequence[Tensor], allowed: float = 0.0) -> CheckResult:
     """Return the result of checking an output, and its gradients if the mode has any, for one input.
+
+    An error up to the share `allowed` of the largest value is accepted, also beyond the tolerance.
 
     The error of a tensor is its largest absolute deviation, divided by the largest absolute expected value of the
     tensor, or of all weights' gradients if this one cancels out.
@@ -84,7 +86,7 @@ def compare(form: Form, check: Check, tensors: Sequence[Tensor]) -> CheckResult:
     results = (
         result
         for expected in check.expected
-        for result in _compared(form, tensors, expected.targets, expected.items, check.name)
+        for result in _compared(form, tensors, _allowing(expected.targets, allowed), expected.items, check.name)
     )
     return max(results, key=lambda result: result.severity)
 
@@ -95,22 +97,28 @@ def compare_timed(
     wholes: Sequence[tuple[Sequence[Computed], Sequence[Tensor]]],
     parts: Sequence[tuple[Part, Sequence[Tensor]]],
     of_parts: Sequence[Computed],
+    allowed: float = 0.0,
 ) -> CheckResult:
     """Return the result of checking whole outputs and items of the outputs of timed calls, with their gradients.
 
     Each whole output has what the layer computes beside it; that of all items is `of_parts`. Tolerances are those of
-    `check`, and a little more because what is expected is not computed in float64.
+    `check`, and a little more because what is expected is not computed in float64; `allowed` is as in `compare`.
     """
     if not all(tensors[0].isfinite().all() for _, tensors in (*wholes, *parts)):
         return _not_finite(check, TIMED)
     results: list[CheckResult] = []
     for computed, tensors in wholes:
-        targets = targets_of_calls(check, computed, tensors[0].dtype)
+        targets = _allowing(targets_of_calls(check, computed, tensors[0].dtype), allowed)
         results += _compared(form, tensors, targets, range(len(tensors[0])), TIMED)
-    targets = targets_of_calls(check, of_parts, parts[0][1][0].dtype)
+    targets = _allowing(targets_of_calls(check, of_parts, parts[0][1][0].dtype), allowed)
     for number, (part, tensors) in enumerate(parts):
         results += _compared_part(form, part, tensors, targets, number)
     return max(results, key=lambda result: result.severity)
+
+
+def _allowing(targets: Sequence[Target], share: float) -> list[Target]:
+    """Return targets whose tolerance is at least this share."""
+    return [target._replace(tolerance=max(target.tolerance, share)) for target in targets]
 
 
 def _compared_part(

@@ -58,10 +58,13 @@ class Judge:
         return dataclasses.asdict(outcome)
 
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Compare the output in a file with what is expected; reply with error, tolerance, and why it is incorrect."""
-        form, check = self._form, self._checks[request["check"]]
+        """Compare the output in a file with what is expected; reply with error, tolerance, and why it is incorrect.
+
+        Errors up to the share `allowed` are accepted.
+        """
+        form, check, allowed = self._form, self._checks[request["check"]], request["allowed"]
         (file,) = request["descriptors"]
-        return self._reply(check.name, lambda: correctness.compare(form, check, outputs.read(file, form.like)))
+        return self._reply(check.name, lambda: correctness.compare(form, check, outputs.read(file, form.like), allowed))
 
     def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Compare the outputs of timed calls in a file, whole ones and then items; reply as to `compare`.
@@ -76,7 +79,8 @@ class Judge:
             tensors = iter(outputs.read(file, [*form.like * len(of_wholes), *form.like_part * len(parts)]))
             wholes = [(computed, [*islice(tensors, len(form.like))]) for computed in of_wholes]
             items = [(part, [*islice(tensors, len(form.like_part))]) for part in parts]
-            return correctness.compare_timed(form, self._checks[AFTERWARDS], wholes, items, of_parts)
+            check, allowed = self._checks[AFTERWARDS], request["allowed"]
+            return correctness.compare_timed(form, check, wholes, items, of_parts, allowed)
 
         return self._reply(TIMED, compared)
 

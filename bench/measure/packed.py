@@ -40,9 +40,10 @@ class Packed(Layout):
         """Let the implementation compute items of these lengths from now on; a GPU that is held would hold this up."""
         if lengths != self.lengths:
             self.lengths = lengths
-            packing.pack(self._function, lengths, self._longest, self._device)
-            places = (torch.arange(length) + item * self._longest for item, length in enumerate(lengths))
-            self._places = torch.cat([*places]).to(self._device)
+            with torch.inference_mode(False):  # else those that are made in the rounds would be of another kind
+                packing.pack(self._function, lengths, self._longest, self._device)
+                places = (torch.arange(length) + item * self._longest for item, length in enumerate(lengths))
+                self._places = torch.cat([*places]).to(self._device)
 
     def packed(self, padded: Tensor) -> Tensor:
         """Return the tokens of all items `[1, …, T, X]` of padded ones `[B, …, N, X]`."""

@@ -134,7 +134,12 @@ class Workload:
 
     @property
     def least_work(self) -> Work:
-        """The least work of a call: its operations, and inputs, weights and output moved once, and a bias of `core`."""
+        """The least work of a call: its operations, and inputs, weights and output moved once, and a bias of `core`.
+
+        Padding of items with different lengths is no part of it.
+        """
+        if self.lengths:
+            return Work(self.flops, layers.least_bytes(self.point))
         is_own = layers.is_own(self.point.layer)
         held = self.layer.parameters() if is_own else self.layer.state_dict().values()
         tensors = [*self.inputs(), self.direction, *held]

@@ -1,7 +1,7 @@
 """The lengths of the items of a batch: a distribution by its name, whose quantiles they are, so that no draw decides.
 
-The longest item has as many tokens as the point says. A file of lengths becomes their list, so that results don't need
-the file.
+The longest item of a distribution has all tokens of the point; that of a list or a file may have fewer, and is padded
+to them. A file becomes a list, so that results don't need it.
 """
 
 import math
@@ -49,7 +49,7 @@ def of_items(lengths: str, batch: int, longest: int) -> tuple[int, ...]:
 
 
 def as_list(values: Mapping[str, Any]) -> str:
-    """Return the lengths of a point, a file's as the list of so many quantiles as it has items.
+    """Return the lengths of a point, a file's as a list: its longest, and quantiles for the other items.
 
     Raises WrongRequest for a file that can't be read or has other lines, and for a length that a point can't have.
     """
@@ -57,14 +57,19 @@ def as_list(values: Mapping[str, Any]) -> str:
     if lengths.startswith(FILE):
         found = sorted(_read(lengths.removeprefix(FILE)))
         _check(lengths, found, longest)
-        chosen = [found[int((item + 0.5) / batch * len(found))] for item in range(batch)]
-        return LIST + "+".join(map(str, reversed(chosen)))
+        chosen = [found[int((item + 0.5) / batch * len(found))] for item in range(batch - 1)]
+        return _listed((found[-1], *reversed(chosen)))
     if lengths.startswith(LIST):
         given = of_items(lengths, batch, longest)
         _check(lengths, given, longest)
         if len(given) != batch:
             raise WrongRequest(f"lengths = {lengths} has {len(given)} lengths, and batch = {batch} needs {batch}")
+        return _listed(given)
     return str(lengths)
+
+
+def _listed(found: Sequence[int]) -> str:
+    return LIST + "+".join(map(str, found))
 
 
 def _check(lengths: str, found: Sequence[int], longest: int) -> None:
@@ -89,5 +94,5 @@ def _read(path: str) -> list[int]:
 
 
 def padding(lengths: str, batch: int, longest: int) -> float:
-    """Return the share of padding in a batch that is padded to its longest item."""
+    """Return the share of padding in a batch whose items are padded to `longest` tokens."""
     return 1 - math.fsum(of_items(lengths, batch, longest)) / (batch * longest)

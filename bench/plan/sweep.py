@@ -45,6 +45,8 @@ class Effort:
     point follow each other without a pause.
     `check_memory` also reads the peak memory from the operating system, in a separate process.
     `oversubscribe` allows more threads than there are cores.
+    `allow_error` is how far an implementation that declares another accuracy may be off, as a share of the largest
+    value; None: no further than the others.
     """
 
     processes: int = setting(
@@ -67,6 +69,12 @@ class Effort:
     )
     check_memory: bool = setting(False, ValueKind.TRUTH, "ask the operating system for the peak memory too")
     oversubscribe: bool = setting(False, ValueKind.TRUTH, "allow more threads than cores")
+    allow_error: float | None = setting(
+        None,
+        ValueKind.SHARE,
+        "how far one that declares another accuracy, as int8, may be off, as a share of the largest value",
+        "5%",
+    )
 
     def seconds(self, points: int) -> float:
         """Return the seconds that a race over so many points takes at most, if its base doesn't take longer."""

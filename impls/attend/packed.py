@@ -105,9 +105,11 @@ def attend_nested(
 ) -> Tensor:
     """Return `scaled_dot_product_attention` of nested tensors with the jagged layout.
 
-    Torch takes only contiguous ones, so that q, k and v are copied.
+    Torch takes only contiguous ones, so that q, k and v are copied. Raises `Unsupported` for a causal mask on a CPU.
     Source: `torch.nested`, PyTorch documentation.
     """
+    if mask == CAUSAL and q.device.type == "cpu":
+        raise Unsupported("torch computes nested tensors with a causal mask on a GPU alone")
     offsets, bounds = packing.made
     qs, ks, vs = (
         torch.nested.nested_tensor_from_jagged(each[0].transpose(0, 1).contiguous(), offsets, **bounds).transpose(1, 2)
@@ -133,11 +135,7 @@ def attend_varlen(
     Raises `Unsupported` on a CPU, in a torch without it, and for what it can't compute.
     Source: `torch.nn.attention.varlen`, PyTorch documentation.
     """
-    if q.device.type == "cpu":
-        raise Unsupported("torch.nn.attention.varlen computes on a GPU alone")
-    if q.dtype.itemsize > 2:  # bytes
-        raise Unsupported(f"torch.nn.attention.varlen needs bfloat16 or float16, got {q.dtype}")
-    function, causal = _varlen()
+    function, causal = _varlen(q.device.type, q.dtype)
     packed = (each[0].transpose(0, 1) for each in (q, k, v))  # [T, H, D]
     asked = causal if mask == CAUSAL else {}
     longest = packing.longest
@@ -146,8 +144,15 @@ def attend_varlen(
 
 
 @cache
-def _varlen() -> tuple[Any, dict[str, Any]]:
-    """Return torch's function for packed items, and what makes it causal there; raises Unsupported without it."""
+def _varlen(device_type: str, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
+    """Return torch's function for packed items, and what makes it causal there; raises Unsupported if it can't compute.
+
+    Fewer heads of keys are repeated: torch before 2.13 takes none.
+    """
+    if device_type == "cpu":
+        raise Unsupported("torch.nn.attention.varlen computes on a GPU alone")
+    if dtype.itemsize > 2:  # bytes
+        raise Unsupported(f"torch.nn.attention.varlen needs bfloat16 or float16, got {dtype}")
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:

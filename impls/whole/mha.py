@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from impls.attend import hidden
-from impls.catalogue import CAUSAL, PADDING
+from impls.catalogue import CAUSAL, FIXED, PADDING
 from impls.contract import Implementation, Unsupported, mask_of
 from impls.layers.attention import Attention, with_padding
 from impls.layers.patch import PatchAttention
@@ -57,10 +57,10 @@ def _vit(layer: ViTAttention, need_weights: bool) -> Implementation:
     _check(layer.qkv.in_features, layer)
     chan, mha, masks = layer.proj.in_features, _packed(layer), _masks(layer)
 
-    def vit(x: Tensor) -> Tensor:
+    def vit(x: Tensor, *padding: Tensor) -> Tensor:
         bias = None if layer.qkv.bias is None else layer.qkv.bias[2 * chan :]
         v = F.linear(x, layer.qkv.weight[2 * chan :], bias)  # [B, N, chan], heads already merged
-        y: Tensor = mha(x, x, x, need_weights=need_weights, **masks(x, x))[0]
+        y: Tensor = mha(x, x, x, need_weights=need_weights, **masks(x, x, *padding))[0]
         return v + y
 
     return vit
@@ -191,10 +191,11 @@ def _functional(
 def _masks(layer: nn.Module) -> Masks:
     """Return what gives a layer's masks; a bias becomes a mask `[B·H, N, N]`, a copy for each item."""
     mask, causal = mask_of(layer), cache(hidden)
+    is_padded = mask == PADDING or getattr(layer, "lengths", FIXED) != FIXED
 
     def masks(x: Tensor, context: Tensor, *others: Tensor) -> dict[str, Any]:
         bias = layer.bias() if isinstance(layer, Attention) else None
-        padding = others[-1] if mask == PADDING else None
+        padding = others[-1] if is_padded else None
         unseen = causal(x.shape[1], context.shape[1], x.device) if mask == CAUSAL else None
         if bias is None:
             return {"key_padding_mask": padding, **({} if unseen is None else {"attn_mask": unseen, "is_causal": True})}

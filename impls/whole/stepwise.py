@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.profiler import record_function
 
 from impls.attend import hide
-from impls.catalogue import NO_MASK, PADDING
+from impls.catalogue import CAUSAL, FIXED, PADDING
 from impls.contract import Implementation, Unsupported, repeated
 from impls.layers import merge_heads, split_heads
 from impls.layers.attention import Attention, rotated, undone, windows
@@ -30,14 +30,14 @@ def adapt(layer: nn.Module) -> Implementation:
     raise Unsupported(f"the steps of {type(layer).__name__} are not spelled out")
 
 
-def _vit(layer: ViTAttention, x: Tensor) -> Tensor:
+def _vit(layer: ViTAttention, x: Tensor, *padding: Tensor) -> Tensor:
     batch, tokens, _ = x.shape
     with record_function("qkv projection"):
         qkv = layer.qkv(x)  # [B, N, 3·chan]
     with record_function("split heads"):
         qkv = qkv.reshape(batch, tokens, 3, layer.num_heads, -1).permute(2, 0, 3, 1, 4)
         q, k, v = qkv.unbind(0)  # each [B, H, N, D]
-    o = _attend(layer, q, k, v)
+    o = _attend(layer, q, k, v, *padding)
     with record_function("merge heads"):
         o = merge_heads(o)  # [B, N, chan]
     with record_function("output projection"):
@@ -108,7 +108,8 @@ def _attention(layer: Attention, x: Tensor, *others: Tensor) -> Tensor:
     if layer.rope != "none":
         with record_function("rotary"):
             q, k = rotated(q, layer.sin, layer.cos), rotated(k, layer.sin, layer.cos)
-    o = _attend(layer, q, k, v, *others[-1:] if layer.mask == PADDING else ())
+    is_padded = layer.mask == PADDING or layer.lengths != FIXED
+    o = _attend(layer, q, k, v, *others[-1:] if is_padded else ())
     with record_function("merge heads"):
         o = merge_heads(o)  # [B, N, chan]
     with record_function("output projection"):
@@ -132,11 +133,10 @@ def _attend(layer: Layer, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | Non
             bias = layer.bias() if isinstance(layer, Attention) else layer.bias
             assert bias is not None
             scores = scores + bias
-    if layer.mask == PADDING:
-        assert padding is not None
+    if padding is not None:
         with record_function("mask"):
             scores = scores.masked_fill(padding[:, None, None], float("-inf"))
-    elif layer.mask != NO_MASK:
+    if layer.mask == CAUSAL:
         with record_function("mask"):
             scores = hide(scores, layer.mask)
     with record_function("softmax"):

@@ -33,6 +33,7 @@ PARTS: dict[str, int] = {
     "streams": 45,
     "quick": 130,
     "published": 60,
+    "packed": 60,
     "profile": 30,
     "memory": 40,
     "hacks": 60,
@@ -52,7 +53,7 @@ SKIPPED = 77
 LINES, LOG = "parts.txt", "log.txt"
 """The files in OUT beside the packed runs."""
 
-PACKED = {part: f"{part}.tar.gz" for part in ("twins", "quick", "published", "profile")}
+PACKED = {part: f"{part}.tar.gz" for part in ("twins", "quick", "published", "packed", "profile")}
 """The parts whose runs have a file of their own in OUT."""
 
 OTHERS = "others.tar.gz"

@@ -28,6 +28,7 @@ import psutil
 from bench.plan.case import CONTROL, Case
 from bench.plan.device import COLD, GRAPH, HOST, HOT, kind
 from bench.plan.layers import ITEM_BYTES, peak_bytes
+from bench.plan.lengths import padding
 from bench.plan.sweep import shipped_names
 from bench.store.journal import JOURNAL
 from bench.store.table import RESULTS, cases, load
@@ -66,6 +67,9 @@ LARGE = ("--batch", "32", "--num-tokens", "1024", "--channels", "768", "--num-he
 ON_CPU = ("--batch", "8", "--num-tokens", "128", "--channels", "128", "--num-heads", "4")
 """Options for a shape: small and large ones for a GPU, and one for the rehearsal."""
 
+OF_LENGTHS = ("--batch", "16", "--num-tokens", "1024", "--channels", "1024", "--num-heads", "16")
+"""Options for a shape of items of different lengths."""
+
 ON_CPU_S = 20.0
 """The seconds after which the race of the rehearsal ends."""
 
@@ -81,6 +85,10 @@ RUINOUS = {"tests.hacks:ruins_the_context": "(error|crashed): "}
 
 OK = "ok: "
 PLAIN = {"eager": OK, "sdpa": OK}
+PADDED = "sdpa"
+LENGTHS = {PADDED: OK, "loop": OK, "buckets": OK, **dict.fromkeys(("nested", "flex_packed", "varlen"), "(ok|unsupp)")}
+"""How implementations end that compute items of different lengths, the first padded and the others packed."""
+
 STREAMS = {"eager": OK, "tests.foreign:joined_stream": OK, "tests.hacks:side_stream": "incorrect: "}
 """How implementations end of which the last leaves its work on another stream."""
 
@@ -302,6 +310,18 @@ def published(drill: Drill) -> str:
     if agrees and not any(agrees):
         raise FailedError("; ".join([*said, "no figure of this card agrees: the log has each with its ratio"]))
     return judged(said, not measured)
+
+
+def packed(drill: Drill) -> str:
+    """Measure items of different lengths padded and packed: the share of padding, and what packing leaves of a call."""
+    words = ("--lengths", "uniform", "--baseline", PADDED, *drill.shape(OF_LENGTHS))
+    table, said = drill.once("packed", LENGTHS, *words)
+    by_name = {row["implementation"]: row for row in _rows(table) if row["status"] == "ok"}
+    whole = by_name.pop(PADDED)
+    share = padding(whole["lengths"], whole["batch"], whole["num_tokens"])
+    left = [f"{name} {row['latency_s'] / whole['latency_s']:.2f} of its time, "
+            f"{row['peak_bytes'] / whole['peak_bytes']:.2f} of its peak" for name, row in by_name.items()]  # fmt: skip
+    return "; ".join([f"{share:.0%} padding in {PADDED}", *left, said])
 
 
 def profile(drill: Drill) -> str:

@@ -5,7 +5,6 @@ As a program it times the same layer under two names without a hold, and prints 
 
 import importlib.metadata
 import json
-import os
 import statistics
 import sys
 import time
@@ -13,12 +12,13 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from importlib import import_module
 from itertools import product
 from typing import Any
 
 import torch
 
-from bench.measure import compilation, cuda, workload
+from bench.measure import cuda, workload
 from bench.measure.clock import Call, timed
 from bench.measure.devices import device
 from bench.plan.device import COLD, CPU, HOT, kind
@@ -68,22 +68,18 @@ def imports(name: str) -> str:
 
 
 def forks(name: str) -> str:
-    """Use the device in a process forked from one that has imported the suite, and from one that has also compiled."""
+    """Use the device in a process forked from one that has imported the suite, and from one with the compiler too."""
 
     def use() -> str:
         torch.ones(8, device=name).sum().item()
         return "ok"
 
-    def after_compiling() -> str:
-        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # else its processes stay
-        try:
-            compilation.warm_toolchain("cpu")
-        except Exception as error:  # there may be no C++ compiler
-            return f"not tried: {type(error).__name__}"
+    def after_imports() -> str:
+        import_module("torch._inductor.compile_fx")  # to compile takes longer than this part may
         return in_child(use)
 
     plain = in_child(use)
-    said = f"{name} in a process forked after imports: {plain}", f"after torch.compile: {in_child(after_compiling)}"
+    said = f"{name} in a process forked after imports: {plain}", f"with the compiler's: {in_child(after_imports)}"
     return judged(said, plain != "ok")
 
 

@@ -1,4 +1,4 @@
-"""The layers `attention` and `core` by their formulas, in float64, written for NumPy; nothing is shared with the suite.
+"""The layers `attention`, `core` and `vit` by their formulas, in float64 with NumPy; nothing is shared with the suite.
 
 Gradients are complex steps: `f(x + ih)` has the slope of f at x in its imaginary part, exact to rounding
 (Squire and Trapp 1998, SIAM Review 40, 110-112).
@@ -70,6 +70,23 @@ def core(at: Any, values: Values, padding: Array | None = None) -> Array:
     q, k, v = (values[f"input {number}"] for number in (1, 2, 3))
     bias = values.get("bias", np.zeros((1, q.shape[1], q.shape[2], k.shape[2])))
     return weighted(q, k, v, bias[0], at.mask == "causal", padding)
+
+
+def vit(at: Any, values: Values) -> Array:
+    """Return the output of the layer `vit` at a point, or at anything that has its heads and its mask."""
+    q, k, v = (_heads(each, at.num_heads) for each in np.split(_linear(values, "qkv", values["input 1"]), 3, axis=-1))
+    o = weighted(q, k, v, np.zeros((at.num_heads, 1, 1)), at.mask == "causal", None)
+    merged, skipped = (np.concatenate([each[:, h] for h in range(at.num_heads)], axis=-1) for each in (o, v))
+    return skipped + _linear(values, "proj", merged)
+
+
+def by_item(formula: Callable[..., Array], at: Any, values: Values, lengths: Sequence[int]) -> list[Array]:
+    """Return the outputs of a layer for padded items of these lengths, each computed by itself without its padding."""
+    outputs = []
+    for item, length in enumerate(lengths):
+        real = {n: x[item : item + 1, ..., :length, :] if n.startswith("input") else x for n, x in values.items()}
+        outputs.append(formula(at, real)[0])
+    return outputs
 
 
 def weighted(q: Array, k: Array, v: Array, bias: Array, is_causal: bool, padding: Array | None) -> Array:

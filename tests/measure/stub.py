@@ -68,16 +68,18 @@ class Judging:
         held = asked(self.judge, "hold", {"numbers": numbers}, point=columns, **expected)
         return reply if held["status"] == "ok" else held
 
-    def compare(self, check: str, file: int) -> dict[str, Any]:
+    def compare(self, check: str, file: int, allowed: float = 0.0) -> dict[str, Any]:
         """Return what the judge says of the output of a check."""
-        return asked(self.judge, "compare", {"outputs": file}, check=check)
+        return asked(self.judge, "compare", {"outputs": file}, check=check, allowed=allowed)
 
-    def compare_timed(self, file: int, numbers: int, wholes: Sequence[Any], parts: Sequence[Any]) -> dict[str, Any]:
+    def compare_timed(
+        self, file: int, numbers: int, wholes: Sequence[Any], parts: Sequence[Any], allowed: float = 0.0
+    ) -> dict[str, Any]:
         """Return what the judge says of the outputs of timed calls."""
         kept, computed = {"wholes": [*wholes], "parts": [*parts]}, sealed.made()
         reply = asked(self.references, "expect_timed", {"numbers": computed}, numbers=numbers, **kept)
         both = {"outputs": file, "numbers": computed}
-        return asked(self.judge, "compare_timed", both, parts=[*parts], computed=reply["computed"])
+        return asked(self.judge, "compare_timed", both, parts=[*parts], computed=reply["computed"], allowed=allowed)
 
 
 class Case:

@@ -72,16 +72,18 @@ def test_a_counter_that_stands_still_tells_nothing(device: Counted) -> None:
 
 @pytest.mark.slow
 def test_a_case_takes_the_energy_of_its_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With a counter of 50 W, a case that is ok has the joules of its calls, at the end of its rounds; else none."""
-    for counter in (None, lambda: 50 * perf_counter()):
+    """With a counter of 50 W, the first replicate has the joules of its calls, at the end of its rounds; no later one."""
+    counters = (None, True), (lambda: 50 * perf_counter(), True), (lambda: 50 * perf_counter(), False)
+    for counter, is_first in counters:
         monkeypatch.setattr(Device, "energy_counter", lambda _, counter=counter: counter)
-        with case(point(), "sdpa", tmp_path) as process:
+        with case(point(), "sdpa", tmp_path, thorough=is_first) as process:
             assert "energy_j" not in process.prepare()["metrics"]
             process.sample()
             reply = process.finish()
             assert reply["status"] == "ok"
-            assert (reply["metrics"].get("energy_j", 0.0) > 0) == bool(counter)
-            assert (process.channel.stages[-1] == "energy") == bool(counter)
+            is_counted = counter is not None and is_first
+            assert (reply["metrics"].get("energy_j", 0.0) > 0) == is_counted
+            assert (process.channel.stages[-1] == "energy") == is_counted
 
 
 # A GPU's board

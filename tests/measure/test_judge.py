@@ -1,8 +1,10 @@
 """The judge: outputs in files, compared with what another process expects, which it computes once."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -117,7 +119,9 @@ PARTS = [[11, 0, 1], [12, 2, 0], [11, 0, 0]]
 """Items of timed calls: the key of the timing, the place of the input in it, and the item."""
 
 
-def timed(judge: Judging, at: Point, change: Callable[[int, Tensor], Tensor] = lambda _, y: y) -> str:
+def timed(
+    judge: Judging, at: Point, change: Callable[[int, Tensor], Tensor] = lambda _, y: y, allowed: float = 0.0
+) -> str:
     """Return why the outputs of timed calls are incorrect, if one of them is changed: the whole one has number -1."""
     work = workload.make(at, SEED)
 
@@ -134,7 +138,26 @@ def timed(judge: Judging, at: Point, change: Callable[[int, Tensor], Tensor] = l
         tensors += [tensor[item] for tensor in of_call[: 2 if at.mode == "train" else 1]]
     file = sealed.made()
     outputs.write(tensors, file)
-    return str(judge.compare_timed(file, 5, wholes, PARTS)["reason"])
+    return str(judge.compare_timed(file, 5, wholes, PARTS, allowed)["reason"])
+
+
+def test_an_error_that_is_allowed_is_accepted_and_no_other() -> None:
+    """Of a check and of timed calls, whole ones and items, in a half type too; the tolerance is then what is allowed.
+
+    What isn't finite is incorrect all the same, and so is an output without attention.
+    """
+    at = point(mode="forward", dtype="bfloat16")
+    judge = judge_of(at)
+    file = partial(written, at, NORMAL)
+    assert "is off by" in judge.compare(NORMAL, file(lambda y: y * 1.3), 0.2)["reason"]
+    accepted = judge.compare(NORMAL, file(lambda y: y * 1.3), 0.35)
+    assert (accepted["reason"], accepted["tolerance"]) == ("", 0.35)
+    assert accepted["error"] == pytest.approx(0.3, abs=0.02)
+    assert judge.compare(NORMAL, file(lambda y: y * math.nan), 0.9)["reason"] != ""
+    for number in (-1, 0):
+        changed = partial(lambda wrong, at, y: y * 1.3 if at == wrong else y, number)
+        assert timed(judge, at, changed) != ""
+        assert timed(judge, at, changed, 0.35) == ""
 
 
 @pytest.mark.parametrize(("mode", "dtype"), [mode for mode in MODES if mode != ("train", "float32")])

@@ -52,6 +52,7 @@ def test_what_cannot_be_read_is_one_line(name: str, texts: list[str], rule: str)
         ("budget_s", ABOVE_0, [-1]),
         ("timeout_s", ABOVE_0, [0.0]),
         ("check_memory", "true or false", [1]),
+        ("allow_error", "a share above 0 and below 1, such as 0.02 for 2 %", [0, 1, "5%"]),
     ],
 )
 def test_a_value_that_cannot_be_has_its_rule(name: str, rule: str, wrong: list[object]) -> None:

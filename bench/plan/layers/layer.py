@@ -104,7 +104,7 @@ def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step
     scores, copied = point.num_heads * pairs(point), k + v + (k + v) // group
     repeat = {"repeat heads": Step(copied, copied)} if group > 1 else {}
     biased = {"bias": _bias(point, scores)} if point.attn_bias != NONE else {}
-    masking = {"mask": Step(2 * scores, 2 * scores)} if point.mask != NONE else {}
+    masking = {"mask": Step(2 * scores, 2 * scores)} if point.mask != NONE or point.is_padded else {}
     return {
         **repeat,
         "scale": Step(2 * q, 2 * q),

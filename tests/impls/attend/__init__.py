@@ -1,0 +1,1 @@
+"""Tests of cores, each beside its module."""

@@ -1,0 +1,266 @@
+"""Items of different lengths, padded and packed, against loops in float64 over the items without padding."""
+
+import inspect
+import re
+import sys
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import impls
+from impls import Unsupported
+from impls.attend import packed
+from impls.layers.attention import Attention
+from impls.layers.core import Core
+from impls.layers.vit import ViTAttention
+from impls.packing import pack, packs
+from tests.impls import oracle
+from tests.impls.reference import ROUNDING, Array, array, normal, weights
+
+PADDED = ("eager", "manual", "online", "sdpa", "sdpa_math", "stepwise", "mha", "mha_weights")
+PACKED = ("loop", "buckets", "nested", "varlen")
+
+LONGEST = 9
+LENGTHS = (4, 9, 1, 6, 4, 2)
+"""Of one token and of all, two of one length, in no order; more than there are buckets."""
+
+FORMULAS = {"core": oracle.core, "attention": oracle.attention, "grouped": oracle.attention, "vit": oracle.vit}
+
+HUGE = 1e3
+"""What padding holds: it would be seen in any sum."""
+
+
+def made(kind: str, mask: str) -> tuple[Any, list[tuple[int, ...]], Any]:
+    """Return a layer in float64, the shapes of its inputs for padded items, and its columns."""
+    given: dict[str, Any] = {"mask": mask, "lengths": "uniform"}
+    groups, batch = (2 if kind == "grouped" else None), len(LENGTHS)
+    layer: nn.Module
+    if kind == "core":
+        layer = Core(16, 4, num_tokens=LONGEST, **given)
+    elif kind == "vit":
+        layer = ViTAttention(16, 16, 4, qkv_bias=True, **given)
+    else:
+        layer = Attention(16, 16, 4, num_tokens=LONGEST, num_kv_heads=groups, qkv_bias=True, **given)
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    shapes: list[tuple[int, ...]] = [(batch, 4, LONGEST, 4)] * 3 if kind == "core" else [(batch, LONGEST, 16)]
+    plain = {"num_kv_tokens": None, "window_size": None, "qk_norm": "none", "rope": "none", "attn_bias": "none"}
+    at = SimpleNamespace(num_heads=4, num_kv_heads=groups, channels=16, mask=mask, **plain)
+    return layer.double().eval(), shapes, at
+
+
+def hidden(lengths: Sequence[int] = LENGTHS) -> Tensor:
+    """Return which tokens are padding, `[B, N]`."""
+    return torch.arange(LONGEST) >= torch.tensor(lengths)[:, None]
+
+
+def filled(x: Tensor, value: float) -> Tensor:
+    """Return padded items `[B, …, N, X]` with a value as padding."""
+    return x.masked_fill(hidden().view(len(x), *[1] * (x.ndim - 3), LONGEST, 1), value)
+
+
+def in_a_row(x: Tensor, lengths: Sequence[int] = LENGTHS) -> Tensor:
+    """Return the tokens of padded items one after the other, `[1, …, T, X]`."""
+    return torch.cat([item[..., :length, :] for item, length in zip(x, lengths, strict=True)], dim=-2).unsqueeze(0)
+
+
+def outputs(function: Any, xs: Sequence[Tensor]) -> list[Tensor]:
+    """Return the real tokens of each item that an implementation computes for padded items."""
+    if not packs(function):
+        y = function(*xs, hidden())
+        return [item[..., :length, :] for item, length in zip(y, LENGTHS, strict=True)]
+    pack(function, LENGTHS, LONGEST, torch.device("cpu"))
+    y = function(*map(in_a_row, xs))
+    return [*y[0].split(LENGTHS, dim=-2)]
+
+
+def by_documentation(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cu_seq_q: Tensor,
+    cu_seq_k: Tensor,
+    max_q: int,
+    max_k: int,
+    *,
+    scale: float | None = None,
+    window_size: tuple[int, int] = (-1, -1),
+) -> Tensor:
+    """Return what the documentation of torch's varlen_attn says, with loops: tensors are `[T, H, D]`.
+
+    An item has the tokens between two positions, `window_size` says how many keys to the left and right a query sees.
+    """
+    assert [*cu_seq_q] == [*cu_seq_k]
+    assert cu_seq_q.dtype == torch.int32
+    assert max(cu_seq_q.diff()) <= max_q == max_k
+    o, (left, right) = torch.zeros_like(query), window_size
+    for begin, end in zip(cu_seq_q[:-1].tolist(), cu_seq_q[1:].tolist(), strict=True):
+        for token in range(begin, end):
+            first = begin if left < 0 else max(begin, token - left)
+            last = end if right < 0 else min(end, token + right + 1)
+            scores = torch.einsum("hd,thd->ht", query[token], key[first:last]) * (scale or query.shape[-1] ** -0.5)
+            o[token] = torch.einsum("ht,thd->hd", scores.softmax(-1), value[first:last])
+    return o
+
+
+@pytest.fixture
+def _varlen_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_varlen", lambda *_of: (by_documentation, {"window_size": (-1, 0)}))
+
+
+@pytest.mark.usefixtures("_varlen_is_there")
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize("kind", FORMULAS)
+@pytest.mark.parametrize("name", [*PADDED, *PACKED])
+def test_outputs_and_gradients_are_those_of_each_item_alone(name: str, kind: str, mask: str) -> None:
+    """Whatever the padding is and whichever items lie beside it, an item's output is that without both.
+
+    So are the gradients of inputs and weights, none of which the padding has.
+    """
+    layer, shapes, at = made(kind, mask)
+    if reason := REFUSED.get((name, kind)) or REFUSED.get((name, mask)):
+        with pytest.raises(Unsupported, match=re.escape(reason)):
+            outputs(impls.build(layer, name), [normal(*shape, dtype=torch.float64) for shape in shapes])
+        return
+    xs = [filled(normal(*shape, dtype=torch.float64), HUGE).requires_grad_() for shape in shapes]
+    values = oracle.inputs(*map(array, xs)) | weights(layer)
+    got = outputs(impls.build(layer, name), xs)
+    for item, expected in zip(got, oracle.by_item(FORMULAS[kind], at, values, LENGTHS), strict=True):
+        assert np.abs(array(item) - expected).max() < 10 * ROUNDING
+
+    directions = [normal(*item.shape, dtype=torch.float64) for item in got]
+    torch.autograd.backward(got, directions)
+
+    def formula(values: oracle.Values) -> Array:
+        rows = oracle.by_item(FORMULAS[kind], at, values, LENGTHS)
+        return np.concatenate([row.flatten() for row in rows])
+
+    whole = np.concatenate([array(each).flatten() for each in directions])
+    tensors = {**{f"input {n}": x for n, x in enumerate(xs, 1)}, **dict(layer.named_parameters())}
+    for tensor_name, tensor in tensors.items():
+        direction = np.random.default_rng(1).normal(size=tensor.shape)
+        slope = oracle.slope(formula, values, tensor_name, direction, whole)
+        assert tensor.grad is not None
+        size = float(tensor.grad.norm()) + 1.0
+        assert abs(float((array(tensor.grad) * direction).sum()) - slope) < 100 * ROUNDING * size, tensor_name
+    for x in xs:
+        assert x.grad is not None
+        assert torch.equal(x.grad, filled(x.grad, 0.0))
+
+
+REFUSED = {
+    ("nested", "causal"): "torch computes nested tensors with a causal mask on a GPU alone",
+    **{(name, "core"): "nn.MultiheadAttention has projections, this layer has none" for name in ("mha", "mha_weights")},
+    **{(name, "grouped"): "nn.MultiheadAttention has no fewer heads of keys" for name in ("mha", "mha_weights")},
+}
+"""What a way can't compute, with the words."""
+
+
+@pytest.mark.parametrize("mask", ["none", "causal"])
+@pytest.mark.parametrize("lengths", [(5,), (3, 3), (1, 1, 1), (2, 9, 5), (1, 2, 3, 4, 5, 6, 7, 8, 9)], ids=str)
+@pytest.mark.parametrize("name", ["loop", "buckets"])
+def test_any_number_of_items_is_computed(name: str, lengths: tuple[int, ...], mask: str) -> None:
+    """Fewer than there are buckets, all of one length, single tokens; a later packing takes the first one's place."""
+    layer = Core(8, 2, num_tokens=LONGEST, mask=mask, lengths="uniform").double()
+    function = impls.build(layer, name)
+    for order in (lengths, lengths[::-1]):
+        xs = [normal(len(order), 2, LONGEST, 4, dtype=torch.float64) for _ in "qkv"]
+        pack(function, order, LONGEST, torch.device("cpu"))
+        got = function(*(in_a_row(x, order) for x in xs))[0].split(order, dim=-2)
+        at, values = SimpleNamespace(mask=mask), oracle.inputs(*map(array, xs))
+        for item, expected in zip(got, oracle.by_item(oracle.core, at, values, order), strict=True):
+            assert np.abs(array(item) - expected).max() < ROUNDING
+
+
+@pytest.mark.slow
+@pytest.mark.toolchain
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("build", packed.BUILDS)
+@pytest.mark.parametrize(("kind", "mask"), [("core", "causal"), ("grouped", "none"), ("vit", "none")])
+def test_flex_computes_each_item_alone(kind: str, mask: str, build: str) -> None:
+    """In float32, which is what it has on a CPU; another order of the items compiles no other graph."""
+    layer, shapes, at = made(kind, mask)
+    function = impls.build(layer.float(), f"flex_packed[build={build}]")
+    graphs = []
+    for _ in range(2):
+        xs = [filled(normal(*shape), HUGE) for shape in shapes]
+        values = oracle.inputs(*map(array, xs)) | weights(layer)
+        with torch.inference_mode():
+            got = outputs(function, xs)
+        for item, expected in zip(got, oracle.by_item(FORMULAS[kind], at, values, LENGTHS), strict=True):
+            np.testing.assert_allclose(array(item), expected, atol=2e-5)
+        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    assert graphs[0] == graphs[1]
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_layer_whose_items_have_one_length_takes_no_packed_core(name: str) -> None:
+    """The line says so."""
+    with pytest.raises(Unsupported, match="takes packed items, and all items of the layer have the same length"):
+        impls.build(ViTAttention(16, 16, 4), name)
+
+
+def test_flex_builds_its_mask_for_a_batch_or_in_a_call() -> None:
+    """Another value of the option is refused."""
+    layer = ViTAttention(16, 16, 4, lengths="uniform")
+    with pytest.raises(Unsupported, match="build must be batch or call, got 'layer'"):
+        impls.build(layer, "flex_packed[build=layer]")
+
+
+# torch's function for packed items
+
+
+def test_varlen_is_of_a_gpu_and_of_half_types() -> None:
+    """A line says what is missing, before torch fails."""
+    layer, shapes, _ = made("core", "none")
+    with pytest.raises(Unsupported, match=r"^torch\.nn\.attention\.varlen computes on a GPU alone$"):
+        outputs(impls.build(layer, "varlen"), [normal(*shape) for shape in shapes])
+    with pytest.raises(
+        Unsupported, match=r"^torch\.nn\.attention\.varlen needs bfloat16 or float16, got torch\.float32$"
+    ):
+        packed._varlen("cuda", torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [("window_size", {"window_size": (-1, 0)}), ("is_causal", {"is_causal": True})],
+)
+def test_each_torchs_varlen_is_made_causal_in_its_own_way(
+    parameters: str, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch 2.10 has `is_causal`, newer ones a window; one without the function is too old."""
+    module = SimpleNamespace(varlen_attn=lambda: None)
+    module.varlen_attn.__signature__ = inspect.Signature(
+        [inspect.Parameter(parameters, inspect.Parameter.KEYWORD_ONLY)]
+    )
+    packed._varlen.cache_clear()
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", module)
+    assert packed._varlen("cuda", torch.bfloat16) == (module.varlen_attn, expected)
+    packed._varlen.cache_clear()
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace())
+    with pytest.raises(Unsupported, match=r"varlen needs torch 2\.10 or newer, got "):
+        packed._varlen("cuda", torch.bfloat16)
+    packed._varlen.cache_clear()
+
+
+def test_the_call_of_varlen_is_one_that_torch_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its arguments bind to the signature of the torch that is here, and the tensors have its shapes."""
+    function, causal = packed._varlen("cuda", torch.bfloat16)
+    bound = []
+
+    def spy(*arguments: Any, **keywords: Any) -> Tensor:
+        bound.append(inspect.signature(function).bind(*arguments, **keywords).arguments)
+        return by_documentation(*arguments, **keywords)
+
+    monkeypatch.setattr(packed, "_varlen", lambda *_of: (spy, causal))
+    layer, shapes, _ = made("core", "causal")
+    outputs(impls.build(layer, "varlen"), [normal(*shape, dtype=torch.float64) for shape in shapes])
+    (arguments,) = bound
+    assert arguments["query"].shape == (sum(LENGTHS), 4, 4)
+    assert arguments["cu_seq_q"].tolist() == [0, 4, 13, 14, 20, 24, 26]
+    assert (arguments["max_q"], arguments["scale"]) == (LONGEST, 0.5)

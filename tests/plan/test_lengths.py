@@ -1,0 +1,250 @@
+"""Lengths of items: the quantiles of distributions, lists and files, what they are refused for, and their work."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.measure import workload
+from bench.plan.case import Case, Point
+from bench.plan.layers import flops, inputs_bytes, least_bytes, peak_bytes
+from bench.plan.lengths import of_items, padding
+from bench.plan.sweep import Request, load_sweep
+from tests.make.points import of_layer
+from tests.refusals import refusal
+
+SHAPE: dict[str, Any] = {"layer": "vit", "batch": 4, "num_tokens": 16, "channels": 8, "num_heads": 2}
+
+
+def planned(lengths: str, **columns: Any) -> Point:
+    """Return the one point that a run with these options plans."""
+    options = {name: [value] for name, value in {**SHAPE, "lengths": lengths, **columns}.items()}
+    (point,) = load_sweep(Request("quick", product=True, overrides=options, implementations=("eager",))).points
+    return point
+
+
+def file(folder: Path, text: str | bytes) -> str:
+    """Return the value of the column for a file with this text."""
+    path = folder / "lengths.txt"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return f"file:{path}"
+
+
+@pytest.mark.parametrize(
+    ("lengths", "batch", "longest", "expected"),
+    [
+        ("fixed", 3, 7, (7, 7, 7)),
+        # the middles of four equal parts of the items are 1/8, 3/8, 5/8 and 7/8, which the longest takes
+        ("uniform", 4, 64, (64, 40, 24, 8)),
+        ("uniform:0.5", 4, 64, (64, 52, 44, 36)),  # half of the longest, and half of the shares above
+        ("uniform:1", 4, 64, (64, 64, 64, 64)),
+        ("zipf", 4, 256, (256, 32, 8, 2)),  # 256^(1/8) = 2, 256^(3/8) = 8, 256^(5/8) = 32
+        ("bimodal", 4, 64, (64, 8, 8, 8)),  # three in four are short
+        ("bimodal", 8, 64, (64, 64, 8, 8, 8, 8, 8, 8)),
+        *((name, 1, 9, (9,)) for name in ("uniform", "zipf", "bimodal")),
+        ("uniform", 2, 64, (64, 16)),
+        ("zipf", 2, 256, (256, 4)),
+        ("bimodal", 2, 64, (64, 8)),
+        ("uniform", 4, 2, (2, 1, 1, 1)),  # no item has 0 tokens
+        ("list:3+9+1", 3, 16, (9, 3, 1)),
+    ],
+)
+def test_items_are_the_quantiles_of_a_distribution(
+    lengths: str, batch: int, longest: int, expected: tuple[int, ...]
+) -> None:
+    """The longest comes first and has all tokens; the others are at the middles of their parts."""
+    assert of_items(lengths, batch, longest) == expected
+
+
+@pytest.mark.parametrize(
+    ("lengths", "mean"),
+    [("uniform", 1 / 2), ("uniform:0.8", 0.9), ("zipf", 1 / 6.93), ("bimodal", 3 / 4 / 8 + 1 / 4)],
+)
+def test_the_items_of_a_large_batch_have_the_mean_of_the_distribution(lengths: str, mean: float) -> None:
+    """A uniform one has its middle; one that is uniform in its logarithm from 1 to N has (N - 1)/ln N."""
+    assert 1 - padding(lengths, 1000, 1024) == pytest.approx(mean, abs=0.002)
+
+
+def test_the_share_of_padding_is_that_of_items_padded_to_all_tokens() -> None:
+    """A list whose longest item has fewer is padded to them too."""
+    assert padding("uniform", 4, 64) == 1 - 136 / 256
+    assert padding("list:8+4", 2, 16) == 1 - 12 / 32
+    assert padding("fixed", 4, 64) == 0
+
+
+def test_a_list_is_the_same_in_any_order() -> None:
+    """Its point is one, the longest first."""
+    assert planned("list:3+16+1+7") == planned("list:16+7+3+1")
+    assert planned("list:3+16+1+7").items == (16, 7, 3, 1)
+
+
+def test_a_file_becomes_the_list_of_its_quantiles(tmp_path: Path) -> None:
+    """The longest of the file, and those at the middles of parts; blank lines and spaces are nothing.
+
+    So results don't need the file.
+    """
+    eight = file(tmp_path, "\n 8\n1\n\n5\n2\n7 \n3\n6\n4\n\n")
+    assert planned(eight).lengths == "list:8+6+4+2"
+    assert planned(eight, batch=1).lengths == "list:8"
+    assert planned(eight, batch=2).lengths == "list:8+3"
+    assert planned(file(tmp_path, "9\n")).lengths == "list:9+9+9+9"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("5\n0\n", "{} has 0; a length must be from 1 to num_tokens = 16"),
+        ("5\n17\n", "{} has 17; a length must be from 1 to num_tokens = 16"),
+        ("5\nlong\n", "{} must have a whole number in each line, got 'long' in line 2"),
+        ("\n5, 7\n", "{} must have a whole number in each line, got '5, 7' in line 2"),
+        ("5\n-3\n", "{} must have a whole number in each line, got '-3' in line 2"),
+        ("2.0\n", "{} must have a whole number in each line, got '2.0' in line 1"),
+        ("\n \n", "{} must have a whole number in each line, got an empty file"),
+        (b"\xff\xfe\x00", "{} can't be read: it is no text"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(text: str | bytes, message: str, tmp_path: Path) -> None:
+    """One line has the file, what stands there, and the rule."""
+    lengths = file(tmp_path, text)
+    assert refusal(planned, lengths) == message.format(f"lengths = {lengths}")
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    """The reason is the system's."""
+    assert (
+        refusal(planned, f"file:{tmp_path}/no")
+        == f"lengths = file:{tmp_path}/no can't be read: No such file or directory"
+    )
+    assert refusal(planned, f"file:{tmp_path}") == f"lengths = file:{tmp_path} can't be read: Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ("list:3+0+1+7", "lengths = list:3+0+1+7 has 0; a length must be from 1 to num_tokens = 16"),
+        ("list:3+17+1+7", "lengths = list:3+17+1+7 has 17; a length must be from 1 to num_tokens = 16"),
+        ("list:3+7", "lengths = list:3+7 has 2 lengths, and batch = 4 needs 4"),
+    ],
+)
+def test_a_list_that_is_not_the_batchs_is_refused(lengths: str, message: str) -> None:
+    """An item has from 1 to all tokens, and each item one length."""
+    assert refusal(planned, lengths) == message
+
+
+@pytest.mark.parametrize(
+    "lengths", ["normal", "uniform:2", "uniform:", "zipf:2", "list:", "list:3,4", "list:-1", "file:"]
+)
+def test_no_distribution_is_refused_with_those_that_are(lengths: str) -> None:
+    """The line names every form."""
+    line = refusal(planned, lengths)
+    assert line.startswith(f"lengths = '{lengths}' must be fixed, uniform, uniform:LEAST")
+    assert line.endswith(
+        "zipf, bimodal, list:A+B+… with a length for each item, or file:PATH with a length in each line"
+    )
+
+
+IMAGE = {"image_size": 8, "channels": 64, "num_heads": 1}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"layer": "self", "num_heads": 1}, "lengths = uniform is not used by the layer self; leave it out"),
+        (
+            {"layer": "my:Layer"},
+            "lengths = uniform needs the layer attention or core or vit, got my:Layer",
+        ),
+        (
+            {"layer": "core", "mask": "padding"},
+            "mask = padding and lengths = uniform both say what is padding; leave one out",
+        ),
+        *(
+            ({"layer": layer, name: value}, f"{name} = {value} needs items of one length; leave it or lengths out")
+            for layer, name, value in (
+                ("core", "num_kv_tokens", 4),
+                ("core", "attn_bias", "given"),
+                ("attention", "num_kv_tokens", 4),
+                ("attention", "window_size", 2),
+                ("attention", "rope", "axial"),
+                ("attention", "attn_bias", "alibi"),
+            )
+        ),
+    ],
+)
+def test_what_needs_one_length_is_refused(columns: dict[str, Any], message: str) -> None:
+    """A layer without lengths, two words for padding, a context, and what has places on a grid."""
+    assert refusal(planned, "uniform", **columns) == message
+
+
+@pytest.mark.parametrize("layer", ["patch", "conv"])
+def test_an_image_has_no_lengths(layer: str) -> None:
+    """All have as many tokens."""
+    options = {"layer": [layer], "lengths": ["zipf"], "image_size": [8], "patch_size": [4], "channels": [64]}
+    used = {name: value for name, value in options.items() if layer == "patch" or name != "patch_size"}
+    line = refusal(load_sweep, Request("quick", product=True, overrides=used, implementations=("eager",)))
+    assert line == f"lengths = zipf is not used by the layer {layer}; leave it out"
+
+
+ITEMS = (7, 4, 2)
+LENGTHS = {"batch": 3, "num_tokens": 7, "lengths": "list:7+4+2", "channels": 12, "token_len": 10}
+TOKENS, PAIRS = 7 + 4 + 2, 7 * 7 + 4 * 4 + 2 * 2
+
+PROJECTED = {
+    # numbers of a token at the input, and those of weights
+    "core": (12 + 2 * 12, 0),
+    "vit": (10, 10 * 3 * 12 + 12 * 12),
+    "attention": (10, 10 * 3 * 12 + 12 * 12),
+}
+
+
+@pytest.mark.parametrize("mode", ["inference", "train", "backward"])
+@pytest.mark.parametrize("layer", PROJECTED)
+def test_flops_are_those_of_real_tokens(layer: str, mode: str) -> None:
+    """The core has 4·C·Σn², half of it if causal, a projection 2 for each token and weight; a gradient twice that."""
+    columns = {name: value for name, value in LENGTHS.items() if (layer, name) != ("core", "token_len")}
+    times = {"inference": 1, "train": 3, "backward": 2}[mode]
+    projections = 2 * TOKENS * PROJECTED[layer][1]
+    at = of_layer(layer, mode=mode, **columns)
+    assert flops(at) == times * (4 * 12 * PAIRS + projections)
+    causal = of_layer(layer, mode=mode, mask="causal", **columns)
+    assert flops(causal) == times * (2 * 12 * PAIRS + projections)
+
+
+@pytest.mark.parametrize("layer", PROJECTED)
+def test_bytes_are_those_of_real_tokens(layer: str) -> None:
+    """Input and output have no padding and no mask, which is what a worker says of each implementation too."""
+    columns = {name: value for name, value in LENGTHS.items() if (layer, name) != ("core", "token_len")}
+    width, weights = PROJECTED[layer]
+    at = of_layer(layer, **columns)
+    assert inputs_bytes(at) == 4 * TOKENS * width
+    bias = 12 if weights else 0  # of the output projection
+    assert least_bytes(at) == 4 * (TOKENS * (width + 12) + weights + bias)
+    assert workload.make(at).least_work.least_bytes == least_bytes(at)
+
+
+def test_grouped_heads_have_fewer_keys_to_read_and_as_many_products() -> None:
+    """A third of the heads of keys is a third of their weights and numbers."""
+    grouped = {**LENGTHS, "num_kv_heads": 1}
+    at = of_layer("attention", **grouped)
+    weights = 10 * (12 + 2 * 4) + 12 * 12
+    assert flops(at) == 4 * 12 * PAIRS + 2 * TOKENS * weights
+    assert least_bytes(at) == 4 * (TOKENS * (10 + 12) + weights + 12)
+    core = of_layer("core", **{name: value for name, value in grouped.items() if name != "token_len"})
+    assert flops(core) == 4 * 12 * PAIRS
+    assert least_bytes(core) == 4 * TOKENS * (12 + 2 * 4 + 12)
+
+
+def test_no_peak_is_predicted_for_lengths() -> None:
+    """The formulas are of items of one length."""
+    assert peak_bytes(Case(of_layer("vit", lengths="uniform"), "eager")) is None
+    assert peak_bytes(Case(of_layer("vit"), "eager")) is not None
+
+
+def test_texts_and_files_name_the_lengths() -> None:
+    """Two lists have two names; a point of one length has none."""
+    names = {
+        of_layer("vit", lengths=each, batch=2).name
+        for each in ("fixed", "uniform", "uniform:0.8", "list:7+2", "list:7+3")
+    }
+    assert len(names) == 5
+    assert "len" not in of_layer("vit").name
