@@ -1,16 +1,18 @@
 """The answer of `advise`: its sentences, as blocks before and after settings are compared, and as JSON."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.analyse.advice import LITTLE, Advice, Alternative, LayerKind, OtherSoftmax, PerItem
 from bench.analyse.flags import launch_bound
 from bench.plan.case import AS_IS
+from bench.plan.invocation import short
 from bench.plan.verdicts import SLOWER
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
+from bench.show.model_sweep import lengths_of
 from bench.show.text import capital, counted, memory_setting, more, names, parts
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
@@ -44,7 +46,7 @@ def before(advice: Advice) -> list[Block]:
         Lines([bound(advice)], HEAD),
         Lines([about(advice), *map(capital, memory_setting([advice.point]))]),
         Lines(layers(advice), QUIET, is_list=True, indent=2),
-        Lines([*map(other, advice.others)], is_list=True, indent=2),
+        Lines([*map(other, advice.others), *packing(advice)], is_list=True, indent=2),
         Lines(advice.objections, WARNING, is_list=True, indent=2),
         Lines(rewriting(advice), is_list=True, indent=2),
         Code(proposals(advice)),
@@ -204,6 +206,18 @@ def other(of: OtherSoftmax) -> str:
     first = of.layers[0] or "the model itself"
     more_of = f" and {len(of.layers) - 1} more" if len(of.layers) > 1 else ""
     return f"a softmax at {of.lines} ({first}{more_of}) takes {share(of.share)} of the time: {of.reason}"
+
+
+def packing(advice: Advice) -> Iterator[str]:
+    """Yield what share of the tokens in cores is padding, and how to measure what packing them would bring there."""
+    padded = [(sum(lengths), core["shapes"][0]) for core in advice.first["cores"] if (lengths := lengths_of(core))]
+    if padded:
+        of_all = sum(shape[0] * shape[-2] for _, shape in padded)
+        yield (
+            f"{units.percent(1 - sum(real for real, _ in padded) / of_all)} of the tokens in padded cores are padding; "
+            "to pack the others is a change of the model. What it brings in these cores: --look --sweep-file OUT.toml "
+            f"--as core writes them with their lengths, and {short()} run --sweep OUT.toml measures padded and packed"
+        )
 
 
 def kind(of: LayerKind) -> str:

@@ -16,13 +16,17 @@ from bench.plan.errors import WrongRequest
 from bench.plan.invocation import short
 from bench.plan.layers import of_core, shapes_itself
 from bench.plan.layers.layer import NONE
-from impls.catalogue import CAUSAL, GIVEN, LEARNED, PADDING, with_option
+from bench.plan.lengths import LIST
+from impls.catalogue import CAUSAL, GIVEN, IMPLEMENTATIONS, LEARNED, PADDING, with_option
 
 LAYER_COLUMNS = ("layer", "device", "dtype", "mode", "batch", "num_tokens", "channels", "num_heads", "threads")
 """The columns that a sweep of layers gives."""
 
 OF_CORES = ("eager", "sdpa")
 """The implementations of a sweep of cores."""
+
+PACKED = tuple(name for name, entry in IMPLEMENTATIONS.items() if entry.packs and not entry.packages)
+"""Those that it has besides if items have different lengths."""
 
 WIDTH = 120
 """The characters of a line of a comment."""
@@ -56,7 +60,8 @@ def of_cores(answers: Sequence[Advice]) -> str:
         left_out |= {_comment(cores, reason, "left out: "): reason for reason, cores in by_obstacle.items()}
     if not grids:
         raise WrongRequest(f"the layer core can express no core of the model: {next(iter(left_out.values()))}")
-    return _file("cores", OF_CORES, [*(f"{comment}\n{grid}" for grid, comment in grids.items()), *left_out])
+    packed = PACKED if any(lengths_of(core) for advice in answers for core in advice.first["cores"]) else ()
+    return _file("cores", [*OF_CORES, *packed], [*(f"{comment}\n{grid}" for grid, comment in grids.items()), *left_out])
 
 
 def _file(what: str, implementations: Sequence[str], parts: Iterable[str]) -> str:
@@ -94,7 +99,8 @@ def core_columns(core: Core, model: Point) -> dict[str, Any]:
     """Return the columns of a core at a point of its model, those alone that a sweep must give."""
     (batch, heads, tokens, width), (_, kv_heads, kv_tokens, _), _ = _shapes(core)
     kinds = _kinds(core)
-    hiding = next((kind for kind in (CAUSAL, PADDING) if kind in kinds), NONE)
+    lengths = lengths_of(core)
+    hiding = next((kind for kind in (CAUSAL, PADDING) if kind in kinds and not lengths), NONE)
     bias = next((kind for kind in (LEARNED, GIVEN) if kind in kinds), NONE)
     return {
         "layer": "core",
@@ -109,8 +115,22 @@ def core_columns(core: Core, model: Point) -> dict[str, Any]:
         **({"num_kv_heads": kv_heads} if kv_heads != heads else {}),
         **({"attn_bias": bias} if bias != NONE else {}),
         **({"mask": hiding} if hiding != NONE else {}),
+        **({"lengths": LIST + "+".join(map(str, lengths))} if lengths else {}),
         "threads": model.threads,
     }
+
+
+def lengths_of(core: Core) -> tuple[int, ...]:
+    """Return the tokens of each item without its padding, the longest first; empty if they can't be packed.
+
+    Else items have the same lengths as queries and as keys, and no bias.
+    """
+    (batch, _, tokens, _), (_, _, kv_tokens, _), _ = _shapes(core)
+    found = [mask.get("lengths", ()) for mask in core["masks"]]  # looks of earlier versions lack them
+    if _kinds(core) != {PADDING} or len(found) != 1 or kv_tokens != tokens:
+        return ()
+    lengths = [*found[0]] * (batch if len(found[0]) == 1 else 1)
+    return tuple(sorted(lengths, reverse=True)) if len(lengths) == batch and min(lengths) < tokens else ()
 
 
 def obstacle(core: Core) -> str:
@@ -140,7 +160,7 @@ def _obstacle_of_masks(core: Core) -> str:
     if len(hiding) > 1:
         return f"a causal mask and one of keys exclude each other: {core['mask']}"
     q, k, _ = _shapes(core)
-    if PADDING in hiding and q[0] == 1:
+    if PADDING in hiding and q[0] == 1 and not lengths_of(core):
         return f"a mask of keys needs a batch of at least 2: {core['mask']}"
     for mask in core["masks"]:
         shape: list[int] = [1] * (len("HNM") - len(mask["shape"])) + mask["shape"]

@@ -43,9 +43,10 @@ def _parts(group: Sequence[Packing]) -> Iterator[str]:
 def _ratio(of: Packing, *, named: bool) -> str:
     """Return the shares of time and memory that the one that packs takes."""
     where = f"at {units.percent(of.padding, trim=True)} " if named else ""
-    memory = "" if of.memory_share is None else f" and {_share(of.memory_share)} of its memory"
-    return f"{where}{of.packed} takes {_share(of.time_share)} of {of.padded}'s time{memory}"
+    memory = "" if of.memory_share is None else f" and {_of(of.memory_share, 'its memory')}"
+    time = _of(of.time_share, f"{of.padded}'s time")
+    return f"{where}{of.packed} takes {time}{memory}"
 
 
-def _share(value: float) -> str:
-    return units.significant(value, digits=2)
+def _of(share: float, what: str) -> str:
+    return f"{units.significant(share, digits=2)} {'of' if share < 1 else 'times'} {what}"

@@ -199,7 +199,7 @@ _TABLE = (
         derived=lambda case, _: sum(case.point.items) if case.point.is_padded else None,
         meaning="the tokens of all items of a call, without padding; empty if all items have the same length"),
     Metric("padding", unit=Unit.SHARE, derived=lambda case, _: _padding(case.point),
-        heading=Heading("padding", place=5, rank=7),
+        heading=Heading("padding", place=15, rank=7),
         meaning="the share of a batch that is padding if its items are padded to the longest; empty if all items have "
         "the same length"),
     Metric("flops", kind=int, reported=True, combined=FIRST,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.axes import AXES, CHANNELS, HEADS, KEYS, TOKENS, Axis, gathered, groups, moving, places
+from bench.analyse.axes import AXES, CHANNELS, HEADS, KEYS, PADDING, TOKENS, Axis, gathered, groups, moving, places
 from bench.analyse.rows import Row, point_of
 from tests.make.points import vit_s
 from tests.make.records import case
@@ -25,6 +25,7 @@ def at(**columns: Any) -> Row:
         (CHANNELS, {}, {"channels", "token_len"}),
         (CHANNELS, {"token_len": 49, "channels": 64}, {"channels"}),
         (KEYS, {"num_kv_tokens": 77}, {"num_kv_tokens"}),
+        (PADDING, {"lengths": "uniform"}, {"lengths"}),
     ],
 )
 def test_columns_that_move_along_an_axis(axis: Axis, columns: dict[str, int], expected: set[str]) -> None:
@@ -56,7 +57,7 @@ def test_pairs_are_left_out_beside_a_longer_series_of_the_same_setting() -> None
     pair = [at(num_tokens=tokens, num_heads=1) for tokens in (197, 577)]
     assert [{row["num_heads"] for row in group} for group in groups([*long, *pair], TOKENS)] == [{6}]
     assert [{row["num_heads"] for row in group} for group in groups(pair, TOKENS)] == [{1}]
-    assert [groups([at(), {**at(), **case("sdpa").columns()}], axis) for axis in AXES] == [[], [], [], []]
+    assert [groups([at(), {**at(), **case("sdpa").columns()}], axis) for axis in AXES] == [[]] * len(AXES)
 
 
 def test_other_keys_are_a_series_of_their_own() -> None:
@@ -79,3 +80,11 @@ def test_two_axes_gather_what_differs_in_either() -> None:
     """A cross of tokens and heads is one group over both, and two over either alone."""
     cross = [at(num_tokens=tokens) for tokens in (50, 197)] + [at(num_heads=heads) for heads in (1, 3)]
     assert (len(gathered(cross, [TOKENS, HEADS])), len(gathered(cross, [TOKENS]))) == (1, 3)
+
+
+def test_lengths_are_a_series_of_padding() -> None:
+    """Distributions at one longest item are a series by their share of padding; items of one length are in none."""
+    shares = {"uniform": 0.5, "zipf": 0.8, "uniform:0.8": 0.1, "fixed": None}
+    rows = [{**at(num_tokens=n, lengths=name), "padding": share} for n in (64, 128) for name, share in shares.items()]
+    assert [places(group, PADDING) for group in groups(rows, PADDING)] == [(0.1, 0.5, 0.8)] * 2
+    assert {row["lengths"] for group in groups(rows, TOKENS) for row in group} == {*shares}

@@ -56,6 +56,7 @@ def test_points_without_sdpa_and_those_of_models_have_no_choice() -> None:
         {"mask": "padding"},
         {"num_kv_tokens": 77, "context_dim": 384},
         {"num_kv_heads": 2},
+        {"lengths": "uniform"},
     ],
 )
 def test_calls_that_a_table_does_not_know_have_no_choice(columns: dict[str, Any]) -> None:

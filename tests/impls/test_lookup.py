@@ -12,6 +12,7 @@ from impls import IMPLEMENTATIONS, Unsupported, build, versions
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from impls.lookup import compiles, resolve
+from impls.packing import packs
 from tests.impls.reference import normal
 
 USER_MODULE = """
@@ -178,3 +179,19 @@ def test_what_is_lacking_is_said_before_anything_is_imported(monkeypatch: pytest
 
 def _missing(package: str) -> str:
     raise importlib.metadata.PackageNotFoundError(package)
+
+
+def test_the_catalogue_says_which_cores_take_packed_items() -> None:
+    """The flag of an entry is what its core declares; those that need a GPU to be made are left out."""
+    layer = ViTAttention(8, 8, 2, lengths="uniform")
+
+    def takes_packed(name: str) -> bool:
+        try:
+            return packs(resolve(name)(layer))
+        except Unsupported:  # it takes no mask of padding
+            return False
+
+    cores = [name for name, of in IMPLEMENTATIONS.items() if of.adapter.startswith("attend.") and not of.on_gpu]
+    expected = {name for name in cores if IMPLEMENTATIONS[name].packs}
+    assert {*filter(takes_packed, cores)} == expected
+    assert {"loop", "varlen"} <= expected

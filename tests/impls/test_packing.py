@@ -71,3 +71,13 @@ def test_a_padded_layer_asks_for_the_keys_that_are_none_of_the_padding() -> None
     mask = asked(Core(8, 2, num_tokens=2, lengths="uniform"), [is_padding])["attn_mask"]
     assert mask.tolist() == [[[[True, True]]], [[[True, False]]]]
     assert asked(layer(), ()) == {}
+
+
+def test_a_packing_has_tensors_of_one_kind() -> None:
+    """Those of inference mode are of another kind, for which a compiled core is compiled again."""
+    core = impls.build(layer(), "buckets")
+    with torch.inference_mode():
+        pack(core, (3, 1, 2), 5, CPU)
+    packing = asked(core, ())["packing"]
+    assert not packing.offsets.is_inference()
+    assert not packing.made.places.is_inference()

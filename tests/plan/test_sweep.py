@@ -485,13 +485,21 @@ def test_a_grid_may_be_for_a_kind_of_device(tmp_path: Path) -> None:
 
 def test_sweeps_of_a_gpu_do_on_a_cpu_what_it_can() -> None:
     """With `--device cpu` they have points for it: as many distributions and masks, fewer channels."""
-    for name, column in (("packed", "lengths"), ("sdpa-backends", "mask")):
+    for name, column in (("packed", "lengths"), ("sdpa-backends", "mask"), ("kernels", "mask")):
         gpu, cpu = load_sweep(name).points, load_sweep(Request(name, overrides={"device": "cpu"})).points
         assert {point.device for point in gpu} == {"cuda"}
         assert {point.device for point in cpu} == {"cpu"}
         assert {getattr(point, column) for point in gpu} == {getattr(point, column) for point in cpu}
         assert max(point.channels for point in cpu) < min(point.channels for point in gpu)
-        assert len(gpu) <= 16
+        assert len(cpu) <= 16
+
+
+def test_kernels_has_the_shapes_of_the_paper() -> None:
+    """Each batch has 16,384 tokens of 2,048 channels; the points of `fa3-paper` are among its own."""
+    points = load_sweep("kernels").points
+    assert {point.batch * point.num_tokens for point in points} == {16_384}
+    assert {point.channels // point.num_heads for point in points} == {64, 128, 256}
+    assert {*load_sweep("fa3-paper").points} < {*points}
 
 
 def test_packed_has_four_shares_of_padding_at_three_lengths() -> None:

@@ -34,6 +34,19 @@ def test_a_look_has_no_table() -> None:
     assert "--anyway" in text
 
 
+def test_padding_that_could_be_packed_is_named_with_its_share() -> None:
+    """Of two cores with 14 tokens each, 8 are padding; to pack is no setting, but its sweep is named."""
+    mask = {"kind": "padding", "dtype": "bool", "shape": [2, 1, 1, 7], "lengths": [7, 3]}
+    padded = core("blocks.0.attn", shapes=[[2, 3, 7, 4]] * 3, masks=[mask], mask="bool [2, 1, 1, 7]")
+    seen = analyse.seen(POINT, looks(cores=[padded, padded, core("blocks.1.attn")]))
+    text = " ".join(screen(before(seen)).split())
+    assert "29% of the tokens in padded cores are padding; to pack the others is a change of the model." in text
+    assert (
+        "--look --sweep-file OUT.toml --as core writes them with their lengths, and python -m bench run --sweep" in text
+    )
+    assert "padded" not in screen(before(analyse.seen(POINT, looks())))
+
+
 def test_the_answer_fits_a_screen() -> None:
     """The table with the model as it is, the recommendation, and its lines, which Markdown has as code."""
     advice = advised({"as_is": 1.0, "eager": 0.8, "compiled": 1.2})

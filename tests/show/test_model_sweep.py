@@ -19,9 +19,14 @@ def core(q: list[int], k: list[int] | None = None, v: list[int] | None = None, *
     return advice.core("layer", shapes=[q, k or q, v or k or q], **changes)
 
 
-def mask(kind: str, *shape: int) -> dict[str, Any]:
+def mask(kind: str, *shape: int, **more: Any) -> dict[str, Any]:
     """Return a mask as a look reports it."""
-    return {"kind": kind, "dtype": "float32", "shape": [*shape]}
+    return {"kind": kind, "dtype": "float32", "shape": [*shape], **more}
+
+
+def padding(*lengths: int) -> list[dict[str, Any]]:
+    """Return the masks of a core whose items have these lengths, of 7 keys at most."""
+    return [mask("padding", len(lengths), 1, 1, 7, lengths=[*lengths])]
 
 
 @pytest.mark.parametrize(
@@ -44,6 +49,15 @@ def mask(kind: str, *shape: int) -> dict[str, Any]:
         (
             core([2, 4, 7, 4], masks=[mask("learned", 4, 7, 7), mask("padding", 2, 1, 1, 7)]),
             {"mask": "padding", "attn_bias": "learned"},
+        ),
+        (core([2, 4, 7, 4], masks=padding(3, 7)), {"lengths": "list:7+3", "mask": "none"}),
+        (core([2, 4, 7, 4], masks=padding(5)), {"lengths": "list:5+5", "mask": "none"}),
+        (core([1, 4, 7, 4], masks=padding(5)), {"lengths": "list:5", "mask": "none"}),
+        (core([2, 4, 7, 4], masks=padding(7, 7)), {"lengths": "fixed", "mask": "padding"}),
+        (core([2, 4, 3, 4], [2, 4, 7, 4], masks=padding(3, 7)), {"lengths": "fixed", "mask": "padding"}),
+        (
+            core([2, 4, 7, 4], masks=[mask("learned", 4, 7, 7), *padding(3, 7)]),
+            {"lengths": "fixed", "mask": "padding", "attn_bias": "learned"},
         ),
         (core([2, 4, 7, 4], dtype="bfloat16"), {"dtype": "bfloat16"}),
         (core([2, 4, 7, 4], obstacle="used", weights_are_used=True), {"num_heads": 4}),
@@ -123,3 +137,11 @@ def test_each_core_is_written_once(tmp_path: Path) -> None:
     assert "left out: 1 core of capped.0: a soft cap" in left_out
     with pytest.raises(WrongRequest, match="a soft cap"):
         of_cores([seen(advice.POINT, advice.looks(cores=[capped]))])
+
+
+def test_padded_cores_are_measured_packed_too(tmp_path: Path) -> None:
+    """A sweep of a model whose items have different lengths has the implementations that pack them."""
+    padded = advice.core("encoder.0", shapes=[[2, 3, 7, 4]] * 3, masks=padding(7, 3), mask="bool [2, 1, 1, 7]")
+    sweep = sweep_of(of_cores([seen(advice.POINT, advice.looks(cores=[padded]))]), tmp_path)
+    assert [at.lengths for at in sweep.points] == ["list:7+3"]
+    assert {"eager", "sdpa", "loop", "buckets", "varlen"} <= {*sweep.implementations}

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from bench.plan.case import CASE_COLUMNS
-from bench.store.metrics import COLUMNS, METRICS, REPORTED, Heading, combine
+from bench.store.metrics import COLUMNS, METRICS, REPORTED, Heading, combine, derive
 from bench.store.record import SESSION, Origin
+from tests.make.records import case
 
 
 def combined(*processes: dict[str, Any], is_ok: bool = True) -> dict[str, Any]:
@@ -75,3 +76,11 @@ def test_what_only_ok_cases_have_is_left_out() -> None:
     cells = combined({"peak_bytes": 3, "settled": True, "calls_per_timing": 4}, is_ok=False)
     assert cells["peak_bytes"] == 3
     assert not {"settled", "calls_per_timing", "host_s"} & {*cells}
+
+
+def test_padding_is_that_of_items_of_different_lengths() -> None:
+    """Of 4 · 10 tokens 20 are real; items of one length have neither number."""
+    cells = [
+        derive(case(batch=4, num_tokens=10, lengths=of), dict.fromkeys(METRICS)) for of in ("list:10+4+3+3", "fixed")
+    ]
+    assert [(each["real_tokens"], each["padding"]) for each in cells] == [(20, 0.5), (None, None)]

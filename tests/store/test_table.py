@@ -24,6 +24,7 @@ CONTRACT = """
     point, latency_s, latency_low_s, latency_high_s, latency_min_s, rounds, processes, calls_per_timing, flagged_share,
     compute_speed, memory_speed, full_speed_share, products_per_s, copies_per_s, page_faults, settled,
     slow_start, host_s, event_s,
+    real_tokens, padding,
     flops, least_bytes, flops_per_s, roofline_share, ceiling_flops_per_s, ceiling_bytes_per_s, energy_j,
     baseline, speedup, speedup_low, speedup_high, log_ratio_error, log_ratio_freedom, log_time_error,
     rank, standing, slowdown, slowdown_low, slowdown_high, further_s,

@@ -21,11 +21,13 @@ class Mask:
 
     `kind` is CAUSAL (upper left corner), PADDING (the same for all queries and heads of an item), GIVEN, LEARNED or
     OTHER. A floating-point mask whose numbers are all 0, or so low that nothing of a score is left, is no bias.
+    `lengths` are the keys that PADDING leaves of each item, empty if they aren't the first ones or if none is left.
     """
 
     kind: str
     dtype: str
     shape: tuple[int, ...]
+    lengths: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         """Return the dtype and the shape: `float32 [8, 1, 1, 128]`."""
@@ -39,19 +41,32 @@ def noted(mask: Any, *, shows: bool = True, is_subtracted: bool = False) -> tupl
     with torch.no_grad():
         values = -mask.detach() if is_subtracted else mask.detach()
         kind = _kind(values, is_learned=mask.requires_grad, shows=shows)
-    return (Mask(kind, str(mask.dtype).removeprefix("torch."), tuple(mask.shape)),)
+        lengths = _lengths(_hidden(values, shows=shows)) if kind == PADDING else ()
+    return (Mask(kind, str(mask.dtype).removeprefix("torch."), tuple(mask.shape), lengths),)
+
+
+def _hidden(mask: Tensor, *, shows: bool) -> Tensor:
+    if mask.dtype == torch.bool:
+        return ~mask if shows else mask
+    return mask <= LOWEST
+
+
+def _lengths(hidden: Tensor) -> tuple[int, ...]:
+    if hidden.dim() != len("BHNM"):
+        return ()
+    of_items = hidden[:, 0, 0]
+    left = (~of_items).sum(-1, keepdim=True)
+    are_first = of_items == (torch.arange(of_items.shape[-1], device=hidden.device) >= left)
+    return tuple(left.flatten().tolist()) if bool(are_first.all() & (left > 0).all()) else ()
 
 
 def _kind(mask: Tensor, *, is_learned: bool, shows: bool) -> str:
     # an expanded mask has the same numbers again
     for place, (size, stride) in enumerate(zip(mask.shape, mask.stride(), strict=True)):
         mask = mask.narrow(place, 0, 1) if size > 1 and stride == 0 else mask
-    if mask.dtype == torch.bool:
-        hidden = ~mask if shows else mask
-    else:
-        hidden = mask <= LOWEST
-        if is_learned or not bool((hidden | (mask == 0)).all()):
-            return LEARNED if is_learned else GIVEN
+    hidden = _hidden(mask, shows=shows)
+    if mask.dtype != torch.bool and (is_learned or not bool((hidden | (mask == 0)).all())):
+        return LEARNED if is_learned else GIVEN
     if hidden.dim() < 2:
         return PADDING
     queries, keys = hidden.shape[-2:]

@@ -1,9 +1,11 @@
 """From the table to what a picture of lines shows."""
 
+from bench.analyse.growth import scalings
+from bench.analyse.rows import plain
 from bench.plan.case import HUGE, Case
 from bench.plan.sweep import load_sweep
 from bench.show.charts.lines import pictures
-from bench.show.picture import Panel, Picture
+from bench.show.picture import Kind, Panel, Picture
 from tests.make.points import vit_s
 from tests.make.results import Fate, quick, results
 
@@ -133,3 +135,14 @@ def test_keys_of_a_core_have_pictures() -> None:
     assert {main(each).x.ticks for each in drawn} == {(512, 1024, 2048)}
     assert {kind(each) for each in drawn} >= {(name, "keys") for name in ("latency", "speedup", "memory")}
     assert len({each.name for each in drawn}) == len(drawn) == 2 * len({*map(kind, drawn)})
+
+
+def test_shares_of_padding_are_a_linear_axis() -> None:
+    """It goes from none to all, with a tick at each distribution of lengths; nothing grows along it."""
+    points = [vit_s(batch=4, lengths=lengths) for lengths in ("list:197+197+197+197", "list:197+99+49+49")]
+    table = results([Case(at, name) for at in points for name in ("eager", "sdpa", "loop")])
+    drawn = {kind(each): main(each).x for each in pictures(table)}
+    assert {*drawn} == {(quantity, "padding") for quantity in ("latency", "speedup", "memory")}
+    x = drawn["latency", "padding"]
+    assert (x.kind, x.ends, x.ticks, x.labels) == (Kind.LINEAR, (0.0, 1.0), (0.0, 0.5), ["0%", "50%"])
+    assert scalings(plain(table)) == []

@@ -230,6 +230,25 @@ def test_a_merged_run_has_a_chart_for_each_machine(tmp_path: Path) -> None:
         assert words in text
 
 
+def test_items_of_different_lengths_are_shown_along_their_padding(tmp_path: Path) -> None:
+    """The page begins with the series of padding, in percent, and says whether packing is faster."""
+    cases = [
+        case(name, batch=4, num_tokens=n, lengths=lengths)
+        for n in (10, 20, 40)
+        for lengths in ("list:10+10+10+9", "list:10+8+6+6", "list:10+4+3+3")
+        for name in ("eager", "loop")
+    ]
+    text = page(AnalysedRun(runs.of(tmp_path / "run", cases)))
+    data = data_of(text)
+    first = data["series"][data["first"]]
+    assert (first["axis"], first["label"]) == ("padding", "padding 2.5%, 25%, 50% at N=10")
+    assert first["xs"] == data["rows"]["padding"][:6:2]
+    chart = json.dumps(data["figures"]["latency"]["charts"]["padding"])
+    assert '"scale": {"domain": [0.0, 1.0], "nice": false, "type": "linear"}' in chart
+    assert '"padding"' not in json.dumps([*data["figures"]["growth-latency"]["charts"]])
+    assert "<li>At N=10 neither is shown to be faster at 2.5%, 25% and 50% padding.</li>" in text
+
+
 def test_threads_that_a_sweep_varies_are_not_taken_for_the_machines(tmp_path: Path) -> None:
     """Two machines that measured both have two points at each number of tokens, and a series for each of threads."""
     cases = [case("eager", num_tokens=n, threads=threads) for threads in (1, 4) for n in (50, 197, 577)]
