@@ -86,7 +86,14 @@ def test_effort_can_be_changed() -> None:
     """Processes, bound, time and budget of the file give way to those of the command line."""
     line = "--processes 7 --budget-s 1.5 --within 60s --bound 5% --timeout-s 9 --check-memory --allow-error 3%"
     assert asked(line).effort == Effort(
-        processes=7, budget_s=1.5, race=True, bound=0.05, within_s=60, timeout_s=9.0, check_memory=True, allow_error=0.03
+        processes=7,
+        budget_s=1.5,
+        race=True,
+        bound=0.05,
+        within_s=60,
+        timeout_s=9.0,
+        check_memory=True,
+        allow_error=0.03,
     )
 
 
