@@ -13,7 +13,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PACKAGE = "attention_bench"
 PARTS = ("bench", "impls")
-EXTRAS = ("models", "runtimes", "profile")
+EXTRAS = ("models", "runtimes", "profile", "gpu-kernels")
 """The dependency groups that are extras of the package."""
 
 WHOLE = re.compile(r"^( *)import (bench|impls)$", re.MULTILINE)

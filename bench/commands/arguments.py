@@ -153,7 +153,7 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
     options.add_columns(add_option)
     add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
     add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
-    options.add_effort(add_option, "timeout_s")
+    options.add_effort(add_option, "timeout_s", "allow_error")
     _add_answer(add_option, FORMATS, "duel")
 
 

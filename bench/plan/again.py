@@ -56,6 +56,8 @@ class Again:
             is_on, usually = getattr(self.effort, name), name == "race"  # a request is a race unless it says no
             if is_on != usually:
                 yield flag(name if is_on else f"no_{name}")
+        if self.effort and self.effort.allow_error:
+            yield from ("--allow-error", written(self.effort.allow_error))
 
 
 def _of_point(point: Point, without: Collection[str] = ()) -> Iterator[str]:

@@ -107,8 +107,8 @@ def planned(wrapper: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, *, cau
     """Call FlashInfer's wrapper for a batch `[B * N, H, D]`, which is planned once for a shape."""
     (batch, queries, heads, width), keys, kv_heads = q.shape, k.shape[1], k.shape[2]
     plan = _plan(wrapper, batch, queries, keys, heads, kv_heads, width, causal, sm_scale, q.dtype, q.device)
-    o: Tensor = plan.run(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1))
-    return o.unflatten(0, (batch, queries))
+    output = first(plan.run(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)))
+    return output.reshape(batch, queries, *output.shape[1:])
 
 
 @lru_cache(PLANS)

@@ -8,7 +8,7 @@ import pytest
 from bench.analyse.flags import calls_until_paid, flags, is_opposed, legend
 
 SURE: dict[str, Any] = {
-    "device": "cpu", "timing": "host",
+    "implementation": "sdpa", "device": "cpu", "timing": "host",
     "latency_s": 0.1, "latency_low_s": 0.099, "latency_high_s": 0.101, "speedup_low": 1.19, "speedup_high": 1.21,
     "settled": True, "slow_start": 0.0, "page_faults": 0.0, "flagged_share": 0.0, "host_s": None, "throttle": None,
     "threads": 2, "memory_bytes": 100 * 2**20, "peak_bytes": 100 * 2**20, "system_peak_bytes": None,
@@ -37,6 +37,9 @@ def letters(**changes: object) -> str:
         ({"timing": "device-hot", "event_s": 0.081}, "E"),
         ({"throttle": "software power cap"}, "T"),
         ({"latency_low_s": None, "slowdown_high": None}, "1"),
+        ({"implementation": "sageattention"}, "A"),
+        ({"implementation": "flash_attn_3[dtype=float8_e4m3]"}, "A"),
+        ({"implementation": "flash_attn_3"}, ""),
         ({"slow_start": 0.09}, ""),
         ({"page_faults": 400.0}, ""),
         ({"flagged_share": 0.05}, ""),
@@ -56,7 +59,7 @@ def letters(**changes: object) -> str:
     ],
 )
 def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> None:
-    """Drift, faults, neighbour, memory, huge pages, speed, launches, events, clock, one process: each has its own.
+    """Drift, faults, neighbour, memory, huge pages, speed, launches, events, clock, one process, accuracy have one.
 
     Sixteen hot calls share their two events. A fault for every 0.25 ms, a few interrupted samples, 4 % or 2 MiB of
     memory, four fifths of the speed, a huge page or none for a small memory, and missing numbers have none.

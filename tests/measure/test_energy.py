@@ -72,7 +72,7 @@ def test_a_counter_that_stands_still_tells_nothing(device: Counted) -> None:
 
 @pytest.mark.slow
 def test_a_case_takes_the_energy_of_its_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With a counter of 50 W, the first replicate has the joules of its calls, at the end of its rounds; others don't."""
+    """With a counter of 50 W, only the first replicate has the joules of its calls, at the end of its rounds."""
     counters = (None, True), (lambda: 50 * perf_counter(), True), (lambda: 50 * perf_counter(), False)
     for counter, is_first in counters:
         monkeypatch.setattr(Device, "energy_counter", lambda _, counter=counter: counter)
