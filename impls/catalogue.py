@@ -224,11 +224,13 @@ class Entry:
     def refusal(self, layer: str) -> str:
         """Return why it can never compute the layer of this class name; empty if it may."""
         is_unknown = self.layers and layer not in self.layers
-        return self.refuses.get(layer, NOT_WRITTEN if is_unknown else "")
+        return self.refuses.get(layer, (NOT_PACKED if self.packs else NOT_WRITTEN) if is_unknown else "")
 
 
 STRANGE = ""
 """What stands for the class name of a layer that is none of the suite."""
+
+NOT_PACKED = "this implementation takes packed items, which only core, attention and vit have"
 
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
@@ -239,10 +241,6 @@ _NO_MHA = {
     "Core": "nn.MultiheadAttention has projections, this layer has none",
 }
 _PACKED_LAYERS = ("ViTAttention", "Attention", "Core")
-_NO_PACKING = dict.fromkeys(
-    (STRANGE, "SelfAttention", "ConvSelfAttention", "PatchAttention"),
-    "this implementation takes packed items, which only core, attention and vit have",
-)
 _PACKED = "if items have different lengths"
 _ONE_WIDTH = "it needs queries, keys and values of one width, here keys are an eighth of values"
 _MHA = "if token_len = channels and qk_scale is the layer's own, without grouped heads, norms, rotary and windows"
@@ -316,19 +314,19 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#cc79a7", SOLID, "d"), supports="in inference; in other modes on a GPU alone", compiles=True),
     "varlen": Entry("attend.packed:adapt_varlen", "packed items by torch.nn.attention.varlen, FlashAttention for them",
         Style("#0b7a75", SOLID, "P"), supports=f"{_PACKED}, on a GPU in bfloat16 and float16",
-        layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True),
+        layers=_PACKED_LAYERS, packs=True),
     "flex_packed": Entry("attend.packed:adapt_flex", "packed items by flex_attention, compiled, with a document mask",
         Style("#d65db1", DASHED, "d"), supports=f"{_PACKED}, in inference; in other modes on a GPU alone",
-        layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True, compiles=True,
+        layers=_PACKED_LAYERS, packs=True, compiles=True,
         options={"build": "when the mask is built: batch (once for all layers of a model, the default) or call"}),
     "nested": Entry("attend.packed:adapt_nested",
         "packed items by scaled_dot_product_attention of nested tensors with the jagged layout",
-        Style("#9b870c", LONG, "X"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True),
+        Style("#9b870c", LONG, "X"), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
     "loop": Entry("attend.packed:adapt_loop", "packed items one by one by scaled_dot_product_attention",
-        Style("#c44536", DOTTED, "o"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True),
+        Style("#c44536", DOTTED, "o"), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
     "buckets": Entry("attend.packed:adapt_buckets",
         "packed items in four buckets of similar lengths, padded there, by scaled_dot_product_attention",
-        Style("#2d6a4f", DASH_DOT, "s"), supports=_PACKED, layers=_PACKED_LAYERS, refuses=_NO_PACKING, packs=True),
+        Style("#2d6a4f", DASH_DOT, "s"), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
     # lighter than a tint of eager's black, which people without green cones take for the green of online
     "compiled_eager": Entry("torch_compile:adapt_eager", "torch.compile of eager",
         Style("#a8a8a8", DASHED, "o", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
@@ -369,8 +367,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         "FlashAttention 4 of its own package, written in CuTe", Style("#3b5bab", SOLID, "$4$")),
     "flash_attn_varlen": _of_package("flash_attn_varlen", "flash_attn:flash_attn_varlen_func", "flash-attn", _FA2,
         "packed items by FlashAttention 2 of the package flash-attn", Style("#6f7200", DASHED, "$2$"),
-        supports=f"{_PACKED}, {_FA2.words}, if installed", layers=_PACKED_LAYERS, refuses=_NO_PACKING,
-        packs=True),
+        supports=f"{_PACKED}, {_FA2.words}, if installed", layers=_PACKED_LAYERS, packs=True),
     "xformers": _of_package("xformers", "xformers.ops:memory_efficient_attention", "xformers", _XFORMERS,
         "memory_efficient_attention of xformers", Style("#8a5a00", DASH_DOT, "x"), refuses={}),
     "cudnn_frontend": _of_package("cudnn_frontend", "cudnn:pygraph", "nvidia-cudnn-frontend", _CUDNN,

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from impls.attend import eager
 from impls.catalogue import KEY_SHARE, NO_MASK
-from impls.contract import Attend, masked
+from impls.contract import Attend, fitted
 
 GAMMA = 0.5
 """The weight of the residual where the layer is measured: at its initial 0 the layer returns its input."""
@@ -38,7 +38,7 @@ class ConvSelfAttention(nn.Module):
         self.v = nn.Conv2d(in_channels, in_channels, kernel_size=1)
         self.gamma = nn.Parameter(torch.zeros(1))
         self.mask = mask
-        self.attend = masked(eager.attend, mask)
+        self.attend = fitted(eager.attend, self)
 
     def draw_weights(self) -> None:
         """Change the initial weights with which any kernel would be right."""

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from impls.attend import eager
 from impls.catalogue import NO_MASK
-from impls.contract import Attend, masked
+from impls.contract import Attend, fitted
 from impls.layers import merge_heads, split_heads
 
 
@@ -43,7 +43,7 @@ class PatchAttention(nn.Module):
         self.to_v = nn.Linear(embed_dim, embed_dim)
         self.to_out = nn.Linear(embed_dim, embed_dim)
         self.mask = mask
-        self.attend = masked(eager.attend, mask)
+        self.attend = fitted(eager.attend, self)
 
     def input_shape(self, point: Any) -> tuple[int, ...]:
         """Return the shape of images at a point."""

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from impls.attend import eager
 from impls.catalogue import NO_MASK
-from impls.contract import Attend, masked
+from impls.contract import Attend, fitted
 
 
 class SelfAttention(nn.Module):
@@ -26,7 +26,7 @@ class SelfAttention(nn.Module):
         self.key = nn.Linear(dim, dim_k, bias=False)
         self.value = nn.Linear(dim, dim_v, bias=False)
         self.mask = mask
-        self.attend = masked(eager.attend, mask)
+        self.attend = fitted(eager.attend, self)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output `[B, N, dim_v]` for tokens x `[B, N, dim]`."""

@@ -39,21 +39,17 @@ VIT_S: dict[str, Any] = {
     "num_heads": 6,
 }
 
-OF_LAYER: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(LAYERS, TINY),
-    "self": {**TINY, "num_heads": 1, "token_len": 10, "channels": 14, "key_channels": 6},
-    "patch": {**TINY, "image_size": 12, "patch_size": 4, "num_tokens": 9, "token_len": 48, "qkv_bias": True},
-    "conv": {
-        **TINY,
-        "image_size": 3,
-        "num_tokens": 9,
-        "token_len": 16,
-        "channels": 16,
-        "num_heads": 1,
-        "qkv_bias": True,
-    },
+_OTHERS: dict[str, dict[str, Any]] = {
+    "self": {"token_len": 10, "channels": 14, "key_channels": 6},
+    "patch": {"image_size": 12, "patch_size": 4, "num_tokens": 9, "token_len": 48, "qkv_bias": True},
+    "conv": {"image_size": 3, "num_tokens": 9, "token_len": 16, "channels": 16},
 }
-"""A tiny point of each layer, as a plan would make it, but for its name; of most it is TINY."""
+"""The columns of layers that can't have those of TINY."""
+
+OF_LAYER: dict[str, dict[str, Any]] = {
+    name: {**TINY, **layer.fixed, **_OTHERS.get(name, {})} for name, layer in LAYERS.items()
+}
+"""A tiny point of each layer, as a plan would make it, but for its name."""
 
 STEPWISE = [name for name in OF_LAYER if LAYERS[name].class_name in {kind.__name__ for kind in STEPS}]
 """The layers whose steps `stepwise` has."""
