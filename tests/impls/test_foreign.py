@@ -16,7 +16,7 @@ from impls.attend import foreign
 from impls.attend.foreign import KNOWN, attend_of
 from impls.catalogue import FP8, IMPLEMENTATIONS
 from impls.contract import declared_options
-from impls.packing import Packing
+from impls.packing import Packing, pack
 from tests.impls.reference import error, normal
 
 SCALE = 0.4
@@ -284,6 +284,18 @@ def test_packed_items_are_those_of_their_own_cores(name: str, mask: str | None) 
     torch.testing.assert_close(got, expected)
     gradients = [torch.autograd.grad(each.pow(2).sum(), q)[0] for each in (got, expected)]
     torch.testing.assert_close(*gradients)
+
+
+def test_the_entry_for_packed_items_computes_each_item_of_a_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer whose items have one length has no use for it."""
+    stand_in(monkeypatch, "flash_attn", flash_attn_varlen_func=flash_varlen)
+    layer, x = ViTAttention(32, 32, 2, mask="causal", lengths="uniform").bfloat16(), normal(1, 8, 32).bfloat16()
+    packing = foreign.flash_attn_varlen(layer)
+    pack(packing, (3, 5), 6, x.device)
+    expected = torch.cat([layer(x[:, :3]), layer(x[:, 3:])], dim=1)
+    torch.testing.assert_close(packing(x), expected, atol=0.02, rtol=0.02)
+    with pytest.raises(Unsupported, match="all items of the layer have the same length"):
+        foreign.flash_attn_varlen(ViTAttention(32, 32, 2))
 
 
 class Named:
