@@ -133,12 +133,12 @@ def _attend(layer: Layer, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | Non
             bias = layer.bias() if isinstance(layer, Attention) else layer.bias
             assert bias is not None
             scores = scores + bias
-    if padding is not None:
+    if padding is not None or layer.mask == CAUSAL:
         with record_function("mask"):
-            scores = scores.masked_fill(padding[:, None, None], float("-inf"))
-    if layer.mask == CAUSAL:
-        with record_function("mask"):
-            scores = hide(scores, layer.mask)
+            if padding is not None:
+                scores = scores.masked_fill(padding[:, None, None], float("-inf"))
+            if layer.mask == CAUSAL:
+                scores = hide(scores, layer.mask)
     with record_function("softmax"):
         weights = scores.softmax(dim=-1)
     with record_function("weighted values"):

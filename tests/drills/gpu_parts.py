@@ -375,7 +375,11 @@ def backends(drill: Drill) -> str:
 
 def compiled(drill: Drill) -> str:
     """Measure every compiled implementation with a cold cache, and in a second process with a warm one."""
-    ours = [name for name, entry in IMPLEMENTATIONS.items() if entry.compiles and not entry.packages]
+    ours = [
+        name
+        for name, entry in IMPLEMENTATIONS.items()
+        if entry.compiles and not entry.packages and name != "flex_packed"
+    ]
     names = ["eager", *(ours if drill.is_gpu else ours[:1])]
     table, said = drill.once("compiled", dict.fromkeys(names, OK), *drill.shape(), "--processes", "2")
     if left := [each.name() for each in psutil.Process().children(recursive=True)]:

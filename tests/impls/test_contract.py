@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from impls import IMPLEMENTATIONS, Unsupported, build, with_attend
 from impls.contract import declared_options, fitted, mask_of, takes_core
 from impls.layers.vit import ViTAttention
-from tests.impls.reference import INSTALLED, LACKING, UNCOMPILED, array, distance, error, normal, weights
+from tests.impls.reference import INSTALLED, LACKING, PACKED, UNCOMPILED, array, distance, error, normal, weights
 
 COMPILED = [name for name, entry in IMPLEMENTATIONS.items() if entry.compiles]
 
@@ -42,14 +42,15 @@ def facts(layer: nn.Module) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", [*UNCOMPILED, *COMPILED, *LACKING, *INSTALLED])
+@pytest.mark.parametrize("name", dict.fromkeys([*UNCOMPILED, *COMPILED, *LACKING, *INSTALLED, *PACKED]))
 def test_layer_and_tokens_stay_as_they_were(name: str) -> None:
     """Building an implementation changes neither the layer's attributes, modules, flags, weights nor output.
 
     Nor does calling it, which writes into no tokens either; only what needs no compiler is called here.
     """
     for training in (False, True):
-        layer, x = ViTAttention(8, 8, 2, qkv_bias=True).train(training), normal(2, 5, 8)
+        lengths = "uniform" if name in PACKED else "fixed"
+        layer, x = ViTAttention(8, 8, 2, qkv_bias=True, lengths=lengths).train(training), normal(2, 5, 8)
         before, y, tokens = facts(layer), layer(x), x.clone()
         implementation = build(layer, name)
         assert facts(layer) == before
