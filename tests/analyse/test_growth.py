@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from bench.analyse.axes import AXES, CHANNELS, HEADS, KEYS, TOKENS, Axis
+from bench.analyse.axes import CHANNELS, HEADS, KEYS, SIZES, TOKENS, Axis
 from bench.analyse.growth import Fit, Scaling, exponents, fit, scalings
 from bench.analyse.rows import Row, by, log_latencies
 from bench.analyse.standing import NAMED
@@ -44,7 +44,7 @@ def ranked(rows: Sequence[Row]) -> list[Scaling]:
 # exponents
 
 
-@pytest.mark.parametrize(("axis", "processes"), [*((axis, 3) for axis in AXES), (TOKENS, 5)])
+@pytest.mark.parametrize(("axis", "processes"), [*((axis, 3) for axis in SIZES), (TOKENS, 5)])
 def test_intervals_hold_planted_exponents(axis: Axis, processes: int) -> None:
     """In 90 of 100 draws or more, for each pair of neighbouring places along each axis."""
     held = np.zeros(len(PLACES[axis]) - 1)
@@ -81,7 +81,7 @@ def test_each_axis_has_its_series() -> None:
     width = {"channels": 384, "token_len": 384}  # a series of channels changes it
     rows = [
         each
-        for axis in AXES
+        for axis in SIZES
         for each in exact("eager", float, PLACES[axis], axis.column, **({} if axis is CHANNELS else width))
     ]
     series = {scaling.axis: scaling for scaling in ranked(rows)}
