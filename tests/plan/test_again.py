@@ -18,8 +18,10 @@ from bench.plan.errors import WrongRequest
 from bench.plan.grid import expand
 from bench.plan.invocation import suite
 from bench.plan.layers import LAYERS, is_own, shapes_itself
+from bench.plan.layers.layer import GRIDS
 from bench.plan.sweep import Effort, Sweep
 from bench.store import plan
+from impls.catalogue import FIXED, PADDING
 from tests.make.points import of_layer, point
 
 PARSER = argparse.ArgumentParser()
@@ -50,6 +52,7 @@ BY_KIND: dict[ValueKind, st.SearchStrategy[Any]] = {
 OF_COLUMN: dict[str, st.SearchStrategy[Any]] = {
     "layer": st.sampled_from([*LAYERS, *OWN_LAYERS]),
     "device": st.sampled_from(["cpu", "cuda", "cuda:1"]),
+    "lengths": st.sampled_from(["fixed", "uniform:0.8"]),
 }
 
 DERIVED = ("token_len", "qkv_bias", "qk_scale", "key_channels", "image_size", "patch_size", "num_tokens", "timing")
@@ -80,6 +83,8 @@ def points(draw: st.DrawFn) -> Point:
             drawn["token_len"] = patch**2 * draw(st.integers(1, 5))
     elif layer or not shapes_itself(drawn["layer"]):
         drawn.setdefault("num_tokens", draw(values("num_tokens")))
+    if drawn["mask"] == PADDING or not layer or any(drawn.get(name) not in (None, "none") for name in GRIDS):
+        drawn["lengths"] = FIXED
     try:
         (made,) = expand({name: value for name, value in drawn.items() if name not in without})
     except WrongRequest:  # an argument in the name says otherwise

@@ -27,7 +27,8 @@ class Step:
     """One step of a layer, as the implementation `stepwise` labels it.
 
     `forward` and `backward` are the numbers of elements that it must read and write, each tensor once; what it makes
-    and uses itself counts nothing. The backward pass reads the output's gradient and the kept tensors, and writes the inputs' gradients.
+    and uses itself counts nothing. The backward pass reads the output's gradient and the kept tensors, and writes the
+    inputs' gradients.
     `multiplications` are those of its matrix product in the forward pass, None if it has no product. `weights` are the
     numbers that it holds beside its inputs.
     """
