@@ -13,6 +13,7 @@ from bench import commands
 from bench.plan.invocation import without_options
 from bench.show import intervals
 from bench.stats.estimates import Interval
+from bench.store.journal import JOURNAL
 
 PUBLISHED = Path(__file__).parents[1] / "results" / "published"
 GALLERY = (PUBLISHED / "README.md").read_text(encoding="utf-8")
@@ -31,7 +32,7 @@ def sections() -> dict[str, str]:
 
 def runs(folder: Path) -> list[Path]:
     """Return the run folders in a folder of the gallery: itself, or those inside that were measured by a command."""
-    return [folder] if (folder / "plan.json").exists() else sorted(path.parent for path in folder.glob("*/plan.json"))
+    return [folder] if (folder / JOURNAL).exists() else sorted(path.parent for path in folder.glob(f"*/{JOURNAL}"))
 
 
 RUNS = [run for name in sections() for run in runs(PUBLISHED / name)]

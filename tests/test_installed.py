@@ -91,6 +91,7 @@ def test_the_package_needs_what_the_group_of_the_sessions_has() -> None:
     hatch_build.Dependencies(str(ROOT), {}).update(metadata)
     assert {"torch>=2.11", "rich>=13", "pytest>=8"} <= {*metadata["dependencies"]}  # type: ignore[misc]
     assert metadata["optional-dependencies"] == {
+        "gpu-kernels": groups["gpu-kernels"],
         "models": [each for each in groups["models"] if isinstance(each, str)],
         "profile": [each for each in groups["profile"] if isinstance(each, str)],
         "runtimes": [each for name in ("openvino", "onnxruntime") for each in groups[name]],

@@ -157,7 +157,7 @@ def test_an_error_that_is_allowed_is_accepted_and_no_other() -> None:
     for number in (-1, 0):
         changed = partial(lambda wrong, at, y: y * 1.3 if at == wrong else y, number)
         assert timed(judge, at, changed) != ""
-        assert timed(judge, at, changed, 0.35) == ""
+        assert timed(judge, at, changed, 0.6) == ""  # some timed values are larger than the largest of the check
 
 
 @pytest.mark.parametrize(("mode", "dtype"), [mode for mode in MODES if mode != ("train", "float32")])
