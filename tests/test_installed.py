@@ -91,9 +91,10 @@ def test_the_package_needs_what_the_group_of_the_sessions_has() -> None:
     hatch_build.Dependencies(str(ROOT), {}).update(metadata)
     assert {"torch>=2.11", "rich>=13", "pytest>=8"} <= {*metadata["dependencies"]}  # type: ignore[misc]
     assert metadata["optional-dependencies"] == {
-        "gpu-kernels": groups["gpu-kernels"],
-        "models": [each for each in groups["models"] if isinstance(each, str)],
-        "profile": [each for each in groups["profile"] if isinstance(each, str)],
+        **{
+            extra: [each for each in groups[extra] if isinstance(each, str)]
+            for extra in ("gpu-kernels", "models", "profile")
+        },
         "runtimes": [each for name in ("openvino", "onnxruntime") for each in groups[name]],
     }
 

@@ -246,7 +246,7 @@ def test_items_of_different_lengths_are_shown_along_their_padding(tmp_path: Path
     chart = json.dumps(data["figures"]["latency"]["charts"]["padding"])
     assert '"scale": {"domain": [0.0, 1.0], "nice": false, "type": "linear"}' in chart
     assert '"padding"' not in json.dumps([*data["figures"]["growth-latency"]["charts"]])
-    assert "<li>At N=10 neither is shown to be faster at 2.5%, 25% and 50% padding.</li>" in text
+    assert "<li>At N=10 neither packed nor padded is shown to be faster at 2.5%, 25% and 50% padding.</li>" in text
 
 
 def test_threads_that_a_sweep_varies_are_not_taken_for_the_machines(tmp_path: Path) -> None:
