@@ -409,6 +409,14 @@ def accuracy(name: str) -> str:
     return ""
 
 
+def packs(name: str) -> bool:
+    """Return whether an implementation of the suite takes packed items."""
+    with suppress(ValueError):
+        entry = IMPLEMENTATIONS.get(parse(name).base)
+        return entry is not None and entry.packs
+    return False
+
+
 @dataclass(frozen=True)
 class Name:
     """The name of an implementation without its options, and the options."""

@@ -1,6 +1,7 @@
 """The judge of a point in a replicate: what it is asked, and what it says of the point's work and of the device."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ from bench.store import units
 from bench.store.record import Status
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from bench.store.typed import Positive, Seconds
-from impls.catalogue import accuracy
+from impls.catalogue import accuracy, packs
 
 ALLOWED = "5%"
 """A share for an implementation of another accuracy: int8 and FP8 of attention are off by some percent."""
@@ -200,8 +201,16 @@ class PointJudge:
             raise Ended("error", judgement.objection)
 
     def apart_s(self, member: Member, timings: int, claimed_s: float) -> float:
-        """Return the most seconds of a sample that a member may say it made inputs; backward, also forward passes."""
-        size = inputs_bytes(member.point)
+        """Return the most seconds of a sample that a member may say it made inputs; backward, also forward passes.
+
+        One of the suite that packs items also makes what it needs of a batch, which may take longer than its calls: a
+        block mask has all pairs of tokens. Without values it can compute nothing.
+        """
+        point, size = member.point, inputs_bytes(member.point)
+        if point.is_padded and packs(member.implementation):
+            return math.inf
+        if point.is_padded:  # values are made padded
+            size = math.ceil(size * point.batch * point.num_tokens / sum(point.items))
         each_s = APART_S + (APART * size / self.best.bytes_per_s if self.best else 0.0)
         return timings * sets(member.calls, size) * each_s + (claimed_s if member.point.mode == "backward" else 0.0)
 

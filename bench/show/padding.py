@@ -9,7 +9,11 @@ from bench.show.rows import measured
 from bench.show.text import capital, differences, varying
 from bench.store import units
 
-FINDINGS = {FASTER: "packed is faster", SLOWER: "padded is faster", OPEN: "neither packed nor padded is shown to be faster"}
+FINDINGS = {
+    FASTER: "packed is faster",
+    SLOWER: "padded is faster",
+    OPEN: "neither packed nor padded is shown to be faster",
+}
 """What the verdict on packed items means, in the order in which they are said."""
 
 
