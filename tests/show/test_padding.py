@@ -35,7 +35,9 @@ def test_series_are_named_by_what_differs() -> None:
 
 def test_one_process_shows_nothing() -> None:
     """No interval, no claim."""
-    assert said({"list:10+4+3+3": 0.5}, processes=1) == ["Neither is shown to be faster at 50% padding."]
+    assert said({"list:10+4+3+3": 0.5}, processes=1) == [
+        "Neither packed nor padded is shown to be faster at 50% padding."
+    ]
 
 
 def test_without_lengths_nothing_is_said() -> None:
