@@ -29,8 +29,8 @@ processor's seconds in a timing, and LATER_S.
 Honest ones used 0.2 to 0.8 ms, which is 1 to 3 % where a call takes longer than a timing."""
 
 CHECK_S = 2e-3
-"""The seconds of the suite's own check of the process, before a result is touched, are none of these: 0.6 to 1.2 ms were
-seen, and twice as much on a busy machine, where short layers were incorrect by them. No more are believed."""
+"""The seconds of the suite's own check of the process, before a result is touched, are none of these: 0.6 to 1.2 ms
+were seen, and twice as much on a busy machine, where short layers were incorrect by them. No more are believed."""
 
 Hold = Callable[[int, object], None]
 """It gets the number of a call and its result."""
