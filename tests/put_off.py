@@ -41,7 +41,10 @@ EXPECTED = {
     "answers_for_its_layer": "incorrect: output( of item .*)? \\(in a timed call\\) is (off by|not finite)",
     "lazy_gradients": r"incorrect: gradient is a _Lazy, expected a plain torch.Tensor \(in a timed call\)",
     "gradients_of_their_own": OF_ITS_OWN.format("gradient", "copy_"),
-    "skips_the_first_calls": r"incorrect: output( of item \d+)? \((in a timed|on fresh).*\) is (off by|not finite)",
+    "skips_the_first_calls": (
+        r"incorrect: output( of item \d+)? \((in a timed|on fresh).*\) is (off by|not finite)|"
+        "error: its clock disagrees"  # its timings have parts: on a slow machine much lies between them
+    ),
     "skips_when_let_go": "ok: returns the same memory for every output",
     "starts_a_sibling": "error: started processes that are not its own children: 1",
     "leaves_its_core": "error: left its core in a sample",
