@@ -1,6 +1,7 @@
 """Implementations that harm others end with what they did in their rows; the others are measured."""
 
 import re
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -17,6 +18,14 @@ pytestmark = pytest.mark.slow
 
 ENDED = "error: while it was asked, processes of this run that waited ended: "
 CHANGED = "error: (while it was asked, )?changed how other processes of this run are scheduled: "
+
+
+@pytest.fixture(autouse=True)
+def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have temporary folders of their own: the attacks spoil those of all runs, also of tests beside these."""
+    (folder := tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
 
 
 def ends(asked: Mapping[Point, Iterable[str]], folder: Path, length: Length) -> dict[str, str]:
