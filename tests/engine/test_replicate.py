@@ -15,7 +15,7 @@ from bench.engine import pool, replicate
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
-from bench.engine.worker import Worker, unheard
+from bench.engine.worker import Died, Worker, unheard
 from bench.machine import facts, monotonic, quiet, rates
 from bench.machine.quiet import Scheduling
 from bench.plan.case import Case, Point
@@ -354,7 +354,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
             seen.busy[worker] = core
             seen.cores[name].append(core)
             seen.at_once[name].append(len(seen.busy))
-        post(worker, request, **named)
+        try:
+            post(worker, request, **named)
+        except Died:  # it has ended before, so it takes no core
+            seen.busy.pop(worker, None)
+            raise
 
     def receiving(worker: Worker, *arguments: Any) -> dict[str, Any]:
         seen.busy.pop(worker, None)
