@@ -128,17 +128,7 @@ class MeasuredCase:
             self._subject = workload.subject(work, name)
             self._work = work = packed.formed(work, self._subject)
             self._build()
-        held_bytes = psutil.Process().memory_info().rss
-        retains = point.kind.is_in_host_memory and point.allocator in (RETAINED, HUGE)
-        held_huge_bytes = memory.huge_bytes() if retains else None
-        with explained(), self._core_named():
-            calls_s = self._first_calls()
-        if retains:
-            times = TOUCHED if held_huge_bytes is None else TOUCHED_HUGE
-            memory.touch(times * (psutil.Process().memory_info().rss - held_bytes))
-        if held_huge_bytes is not None:
-            # a huge page that is shared with the server since the fork becomes small ones when it is written
-            self.outcome.metrics["huge_bytes"] = max(0, (memory.huge_bytes() or 0) - held_huge_bytes)
+        calls_s = self._first_calls_in_kept_memory()
         if self.outcome.metrics.get("graphs") == 0:
             self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
             return
@@ -154,6 +144,22 @@ class MeasuredCase:
         self._warm_up(calls_s)
         self._states = device(point.device).states()
         self._state, self._processes = ProcessState(), descendants()
+
+    def _first_calls_in_kept_memory(self) -> list[float]:
+        """Make the first calls, and touch as much memory as they took; return the seconds of ordinary calls."""
+        point = self.request.point
+        held_bytes = psutil.Process().memory_info().rss
+        retains = point.kind.is_in_host_memory and point.allocator in (RETAINED, HUGE)
+        held_huge_bytes = memory.huge_bytes() if retains else None
+        with explained(), self._core_named():
+            calls_s = self._first_calls()
+        if retains:
+            times = TOUCHED if held_huge_bytes is None else TOUCHED_HUGE
+            memory.touch(times * (psutil.Process().memory_info().rss - held_bytes))
+        if held_huge_bytes is not None:
+            # a huge page that is shared with the server since the fork becomes small ones when it is written
+            self.outcome.metrics["huge_bytes"] = max(0, (memory.huge_bytes() or 0) - held_huge_bytes)
+        return calls_s
 
     def _import(self, name: str) -> None:
         """Import the implementation, and keep the seconds of that."""
