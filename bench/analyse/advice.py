@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.analyse.padding import Packing
 from bench.analyse.precision import WIDEST, across_precisions, in_precision
 from bench.analyse.rows import Row, grouped, log_latencies, speedup_of
 from bench.plan.case import AS_IS, Point
@@ -78,7 +79,7 @@ class Advice:
     `share` is that of the time in attention cores, `layer_share` that of their layers, and `others` are the softmaxes
     that belong to no core. `as_is` is the row of the model as it is, `chosen` that of the setting to use, or of the
     model as it is: both are empty if nothing was compared. `recommendation` is the setting to use, None if none is
-    shown to be faster than the model as it is.
+    shown to be faster than the model as it is. `packing` is what packed items bring in a padded core by itself.
     """
 
     point: Point
@@ -91,6 +92,7 @@ class Advice:
     as_is: Row = field(default_factory=dict)
     chosen: Row = field(default_factory=dict)
     recommendation: str | None = None
+    packing: Packing | None = None
 
     @property
     def first(self) -> Seen:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
+from bench.analyse.padding import Packing, packing
 from bench.commands import BAD, FINE, put, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
 from bench.engine.model_look import NotSeen, look
@@ -17,7 +18,7 @@ from bench.harness import options
 from bench.harness.progress import moving, waiting
 from bench.machine import monotonic
 from bench.plan import names
-from bench.plan.case import AS_IS
+from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion
 from bench.plan.invocation import suite
 from bench.plan.layers import LAYERS
@@ -26,6 +27,7 @@ from bench.show import advice as show
 from bench.show import model_sweep
 from bench.show.blocks import GAP, Block, Lines
 from bench.show.markdown import markdown
+from bench.show.rows import measured
 from bench.show.terminal.console import console
 from bench.store import saved_run as stored
 from bench.store import units
@@ -44,7 +46,10 @@ LOOK_SHARE, LEAST_RACE_S = 0.5, 1.0
 PROCESSES, BUDGET_S = 2, 10.0
 """The replicates of a model's base, and the seconds of rounds in all of them."""
 
-FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl")
+PACKED, PACKED_SHARE, PACKED_BUDGET_S = "packed", 0.25, 4.0
+"""The folder of the run of padded cores, its share of the time of the race, and the seconds of rounds in its base."""
+
+FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl", PACKED)
 """What a run may leave in its folder."""
 
 
@@ -79,7 +84,11 @@ def run(arguments: argparse.Namespace) -> int:
     if worth:
         left_s = max(LEAST_RACE_S, within_s - (monotonic.now_s() - begin_s))
         compiled = [] if arguments.no_compile else advised(worth[0].point.kind.name, compiled=True)
-        worth, records = _compared(asked, worth, compiled, extra, left_s, folder, is_quiet)
+        cores = {each.point: core for each in worth if (core := model_sweep.padded_core(each))}
+        packed_s = PACKED_SHARE * left_s if cores else 0.0
+        worth, records = _compared(asked, worth, compiled, extra, left_s - packed_s, folder, is_quiet)
+        packed = _packed(asked, [*cores.values()], packed_s, folder / PACKED, is_quiet)
+        worth = [dataclasses.replace(each, packing=packed.get(cores.get(each.point))) for each in worth]
     by_point = {each.point: each for each in worth}
     answers = [by_point.get(each.point, each) for each in answers]
     parts = [_ends(each, is_compared=each.point in by_point, is_look=arguments.look) for each in answers]
@@ -180,6 +189,23 @@ def _compared(
         }
         records = [record for point in known for record in run.records.of(point)]
     return [known.get(each.point, each) for each in answers], records
+
+
+def _packed(
+    asked: Sweep, cores: Sequence[Point], left_s: float, folder: Path, is_quiet: bool
+) -> dict[Point | None, Packing | None]:
+    """Measure padded cores by themselves, padded and packed, and return what packing brings at each."""
+    if not cores:
+        return {}
+    effort = dataclasses.replace(asked.effort, within_s=left_s, budget_s=PACKED_BUDGET_S)
+    ways = (*model_sweep.OF_CORES, *model_sweep.PACKED)
+    race = Sweep(PACKED, tuple(dict.fromkeys(cores)), ways, model_sweep.OF_CORES[0], effort)
+    with moving(console(stderr=is_quiet)) as move, Run(race, folder) as run:
+        run.heard = lambda _point, _process, implementation, stage: move(
+            f"packing: {implementation or 'reference'}, {stage}"
+        )
+        [*run.measured()]
+        return {core: packing(core, measured(run.records.rows(core))) for core in cores}
 
 
 def _put(

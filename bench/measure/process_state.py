@@ -4,7 +4,9 @@ A change alters what is measured: more threads, another precision, another clock
 step of an implementation and after each of its samples. Nothing is restored: the process ends with its case.
 """
 
+import _signal  # type: ignore[import-not-found]
 import gc
+import operator
 import os
 import random
 import signal
@@ -72,6 +74,9 @@ OF_LIBRARIES = (b"TORCHINDUCTOR_", b"_TORCHINDUCTOR_", b"TORCH_", b"TRITON_", b"
 ANY = (b"",)
 """The prefix of all variables."""
 
+PLAIN = (bool, int, float, str, bytes, tuple, list, set)
+"""The types of values that are read anew each time."""
+
 _SMALLEST, _HALF = sys.float_info.min, 0.5
 """Their product is a denormal, and 0 if denormals are flushed."""
 
@@ -99,7 +104,8 @@ class ProcessState:
         now = [read() for _, read in self._parts]
         changes: list[str] = []
         for (kind, _), before, after in zip(self._parts, self._before, now, strict=True):
-            if after != before:
+            # all are the same objects nearly always: this is read after each timing
+            if [*before] != [*after] or not all(map(operator.is_, before.values(), after.values())):
                 changes += (kind + change for change in _differences(before, after, free))
         return "left " + "; ".join(changes) if changes else ""
 
@@ -120,8 +126,13 @@ def kept() -> Iterator[None]:
 def _differences(before: dict[Any, Any], after: dict[Any, Any], free: tuple[bytes, ...]) -> Iterator[str]:
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name, ABSENT), after.get(name, ABSENT)
-        if old != new and not (old is ABSENT and isinstance(name, bytes) and name.startswith(free)):
+        if not _is_same(old, new) and not (old is ABSENT and isinstance(name, bytes) and name.startswith(free)):
             yield f"{_text(name)} changed: {_text(new)} instead of {_text(old)}"
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Return whether a value is the old one; by `==` for plain types alone: others decide what equals them."""
+    return old is new or (type(old) is type(new) and type(old) in PLAIN and bool(old == new))
 
 
 def _text(value: Any) -> str:
@@ -245,6 +256,7 @@ STATE_PARTS: Parts = (
     ("torch._dynamo.config.", _dynamo),
     # as bytes: this is read after each sample, and decoding takes longer than all other parts together
     ("the environment variable ", lambda: dict(os.environ._data)),  # type: ignore[attr-defined]
-    ("the handler of ", lambda: {name: signal.getsignal(getattr(signal, name)) for name in SIGNALS}),
+    # signal.getsignal takes a handler that says that it is 0 for SIG_DFL
+    ("the handler of ", lambda: {name: _signal.getsignal(getattr(signal, name)) for name in SIGNALS}),
 )
 """All parts of the state. Random generators are not among them: an implementation may draw random numbers."""

@@ -13,6 +13,7 @@ from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
 from bench.show.model_sweep import lengths_of
+from bench.show.padding import sentence
 from bench.show.text import capital, counted, memory_setting, more, names, parts
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
@@ -77,6 +78,7 @@ def after(advice: Advice) -> list[Block]:
         Lines([recommendation(advice)], HEAD),
         Lines([*bound_by_host(bound, "Here", [advice.point.timing])]),
         Code(to_paste(advice)),
+        Lines([*packed(advice)], is_list=True),
     ]
 
 
@@ -146,6 +148,7 @@ def as_object(advice: Advice) -> dict[str, Any]:
         "alternatives": [_plain(vars(each)) for each in advice.alternatives],
         "recommendation": advice.recommendation,
         "paste": to_paste(advice),
+        "packing": advice.packing and _plain({**vars(advice.packing), "point": advice.packing.point.lengths}),
         "processes": advice.as_is.get("processes", 0),
         "slowdown_high": intervals.finite(advice.as_is.get("slowdown_high")),
     }
@@ -218,6 +221,12 @@ def packing(advice: Advice) -> Iterator[str]:
             "to pack the others is a change of the model. What it brings in these cores: --look --sweep-file OUT.toml "
             f"--as core writes them with their lengths, and {short()} run --sweep OUT.toml measures padded and packed"
         )
+
+
+def packed(advice: Advice) -> Iterator[str]:
+    """Yield what packed items bring in a padded core, if that was measured."""
+    if advice.packing is not None:
+        yield f"{sentence([advice.packing])} That is of the padded core by itself; to pack is a change of the model"
 
 
 def kind(of: LayerKind) -> str:

@@ -13,6 +13,7 @@ from bench.analyse.advice import Advice, LayerKind
 from bench.analyse.rows import grouped
 from bench.plan.case import AS_IS, COLUMNS, Point
 from bench.plan.errors import WrongRequest
+from bench.plan.grid import DEFAULTS, expand
 from bench.plan.invocation import short
 from bench.plan.layers import of_core, shapes_itself
 from bench.plan.layers.layer import NONE
@@ -118,6 +119,12 @@ def core_columns(core: Core, model: Point) -> dict[str, Any]:
         **({"lengths": LIST + "+".join(map(str, lengths))} if lengths else {}),
         "threads": model.threads,
     }
+
+
+def padded_core(advice: Advice) -> Point | None:
+    """Return the point of the padded core that takes the most time of those that can be packed; None without one."""
+    cores = (kind.core for kind in advice.kinds if lengths_of(kind.core) and not obstacle(kind.core))
+    return next((point for core in cores for point in expand(core_columns(core, advice.point), DEFAULTS)), None)
 
 
 def lengths_of(core: Core) -> tuple[int, ...]:

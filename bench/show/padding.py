@@ -24,10 +24,10 @@ def words(points: Sequence[At]) -> list[str]:
     """
     found = series(each for at in points if (each := packing(at.point, measured(at.rows))))
     different = varying(group[0].point for group in found) - {"lengths"}
-    return [_sentence(group, differences(group[0].point, different) if different else "") for group in found]
+    return [sentence(group, differences(group[0].point, different) if different else "") for group in found]
 
 
-def _sentence(group: Sequence[Packing], where: str) -> str:
+def sentence(group: Sequence[Packing], where: str = "") -> str:
     """Return what is found at the points of a series: of those where one is faster, the ratios at both ends."""
     parts = [*_parts(group)]
     return capital(f"{f'at {where} ' if where else ''}{'; '.join(parts)}.")

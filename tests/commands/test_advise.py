@@ -148,6 +148,28 @@ def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed:
     assert "use" in (run / "advice.md").read_text() or "no setting" in (run / "advice.md").read_text()
 
 
+def test_padding_is_packed_in_a_core_by_itself(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
+    """A run of its own in the folder, in a share of the time; a model without padding has none."""
+    mask = {"kind": "padding", "dtype": "bool", "shape": [2, 1, 1, 7], "lengths": [7, 3]}
+    padded = advice.core("blocks.0.attn", shapes=[[2, 3, 7, 4]] * 3, masks=[mask], mask="bool [2, 1, 1, 7]")
+    made_up(cores=[padded, padded])
+    run = tmp_path / "run"
+    words = ("--no-compile", "--within", "5s", "--run", run)
+    output = " ".join(printed("advise", NAMED, *words).split())
+    assert "at 29% padding" in output
+    assert "That is of the padded core by itself; to pack is a change of the model" in output
+    packing = json.loads((run / "advice.json").read_text())["packing"]
+    assert packing["padding"] == pytest.approx(4 / 14)
+    own = SavedRun(run / "packed")
+    assert {"sdpa", "loop", "varlen"} <= {*own.table["implementation"]}
+    of_core, of_model = (vars(each.effort)["within_s"] for each in (own, SavedRun(run)))
+    assert of_core == pytest.approx(of_model / 3)
+    made_up()
+    printed("advise", NAMED, "--no-compile", "--within", "1s", "--run", tmp_path / "other")
+    assert json.loads((tmp_path / "other" / "advice.json").read_text())["packing"] is None
+    assert not (tmp_path / "other" / "packed").exists()
+
+
 def test_a_graph_is_the_control_of_settings_that_go_by_it(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
     """It is measured beside them, and only then."""
     made_up(settings={"eager": {"status": "ok", "detail": "", "by": "graph"}})

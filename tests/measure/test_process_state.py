@@ -69,8 +69,25 @@ CHANGES: dict[str, Callable[[], object]] = {
     "the number of kernels of aten::copy_": lambda: _library.impl("copy_", lambda *_: None, "CPU"),
     "garbage collection": gc.disable,
     "the thresholds of garbage collection": lambda: gc.set_threshold(1),
+    "time.monotonic": lambda: setattr(time, "monotonic", Equal()),
+    "torch.Tensor.copy_": lambda: setattr(torch.Tensor, "copy_", Equal()),
+    "the handler of SIGUSR1": lambda: signal.signal(signal.SIGUSR1, Equal()),  # type: ignore[arg-type]
     "the cores to run on": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
 }
+
+
+class Equal:
+    """What says that it is equal to everything, and can be called."""
+
+    def __eq__(self, _other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __call__(self) -> float:
+        """Return a time that stands still."""
+        return 0.0
 
 
 _entered: list[Any] = []
