@@ -13,12 +13,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from bench.engine.caches import WARM
 from bench.engine.judge import Draws, PointJudge
 from bench.engine.judged_calls import JudgedCalls
-from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
+from bench.engine.member import Claims, Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.neighbours import CERTAIN, NEEDED, Harm, Neighbours
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
@@ -366,7 +367,9 @@ class Replicate:
         objection = objection or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
         if self._point.kind.is_timed_by_host:
             work = (least_s * member.calls, used_s), claimed.used_s, claimed.idle_s
-            objection = objection or member.claims.add_work(*work, self._point.threads, self._usual_idle_s(member))
+            objection = objection or member.claims.add_work(
+                *work, self._point.threads, self._usual_s(member, attrgetter("idle_each_s"))
+            )
         if objection:
             raise Ended("error", objection)
         if kept := member.judged.draw([timing.held for timing in claimed.timings]):
@@ -378,14 +381,14 @@ class Replicate:
         strangers = member.pool.end_strangers(member.point, self._number)
         return f"started processes that are not its own children: {strangers}" if strangers else ""
 
-    def _usual_idle_s(self, member: Member) -> float:
-        """Return the least processor's seconds between samples of the suite's own other members, 0 if there are none.
+    def _usual_s(self, member: Member, seconds: Callable[[Claims], float]) -> float:
+        """Return the least of some seconds of a sample of the suite's own other members, 0 if there are none.
 
         They are the machine's, a library's or the layer's. Infinite as long as none of these has taken a sample.
         """
         others = [each for each in self._members if each is not member and each.is_ok]
         own = [each.claims for each in others if not is_own(each.implementation)]
-        return min((claims.idle_each_s for claims in own if claims.shares), default=math.inf if own else 0.0)
+        return min((seconds(claims) for claims in own if claims.waits), default=math.inf if own else 0.0)
 
     @contextmanager
     def _looked_after(self, member: Member, busy: Sequence[Member] = ()) -> Iterator[None]:
@@ -462,8 +465,10 @@ class Replicate:
 
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
-        if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
-            raise Ended("error", objection)
+        if self._point.kind.is_timed_by_host:
+            usual_s = self._usual_s(member, attrgetter("overhead_s"))
+            if objection := member.claims.of_all(self._point.threads, usual_s):
+                raise Ended("error", objection)
         if core is not None and member.worker is not None:
             self._neighbours.move(member.worker, core)
         request = {"request": "finish", "call_s": member.latency_s, "core": core, "files": [TIMED, AFTERWARDS]}

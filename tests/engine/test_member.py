@@ -61,6 +61,15 @@ def test_the_making_of_inputs_is_no_time_that_a_process_hides() -> None:
     assert claims.of_all(threads=1) == ""
 
 
+def test_what_all_wait_for_is_no_time_that_a_process_hides() -> None:
+    """Others have 6.4 ms of the 11 ms around a timing of 1 ms; half as much more and 1.5 ms are no objection."""
+    claims = sampled(0.001, 0.012, 5)
+    assert "its clock disagrees" in claims.of_all(threads=1)
+    assert "its clock disagrees" in claims.of_all(threads=1, usual_s=0.006)
+    assert claims.of_all(threads=1, usual_s=0.0064) == ""
+    assert claims.overhead_s == pytest.approx(0.011)
+
+
 def test_more_cores_than_threads_are_an_objection() -> None:
     """Twice the time on one thread is the work of two cores; two threads may do it."""
     claims = sampled(0.1, 0.1, used_s=0.2)
@@ -79,16 +88,16 @@ def test_the_cores_of_the_samples_in_the_middle_count(count: int, objects: bool)
 
 
 def test_work_between_samples_is_an_objection_at_once() -> None:
-    """A little is allowed: 30 ms at first, 2 ms for each sample, and a quarter of the work in samples."""
+    """A little is allowed: 80 ms at first, 2 ms for each sample, and a quarter of the work in samples."""
     claims = sampled(0.1, 0.1, 4)
-    assert claims.add_work((0.0, 0.0), 0.0, 0.138 - 1e-9) == ""
+    assert claims.add_work((0.0, 0.0), 0.0, 0.188 - 1e-9) == ""
     assert "worked between its samples" in claims.add_work((0.0, 0.0), 0.0, 0.001)
 
 
 def test_each_further_thread_of_openmp_may_wait_a_little() -> None:
     """It waits actively for a millisecond after its work, in each of four samples."""
     claims = sampled(0.1, 0.1, 4)
-    assert claims.add_work((0.0, 0.0), 0.0, 0.15 - 1e-9, threads=4) == ""
+    assert claims.add_work((0.0, 0.0), 0.0, 0.2 - 1e-9, threads=4) == ""
     assert "worked between its samples" in claims.add_work((0.0, 0.0), 0.0, 0.001, threads=4)
 
 

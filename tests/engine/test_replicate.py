@@ -96,13 +96,13 @@ def test_a_clock_that_lies_and_work_that_is_not_timed_are_errors(servers: Pool) 
     """
     eager, *others = measured(servers, "eager", *OBJECTIONS).values()
     assert eager.status == "ok"
-    assert len(eager.claims.shares) >= 5
+    assert len(eager.claims.waits) >= 5
     for member in others:
         assert member.status == "error"
         assert OBJECTIONS[member.implementation] in member.detail
     fast, *_, between = others
     assert not fast.samples.rounds
-    assert len(between.claims.shares) <= 2
+    assert len(between.claims.waits) <= 2
     assert between.worker is None
     assert statuses(measured(servers, "test:two_cores", at=point(threads=2))) == ["ok"]
 
@@ -131,7 +131,7 @@ def test_an_impossible_time_is_an_error(servers: Pool, monkeypatch: pytest.Monke
     assert (eager.metrics["ceiling_flops_per_s"], eager.metrics["ceiling_bytes_per_s"]) == (1e8, 1e10)
     assert (eager.status, other.status) == ("ok", "error")
     assert "impossible rate" in other.detail
-    assert len(other.claims.shares) > len(other.samples.rounds)
+    assert len(other.claims.waits) > len(other.samples.rounds)
     assert servers.roofs[rates.setting(point())] == Roof(1e9, 1e10)
 
 
