@@ -46,8 +46,11 @@ LOOK_SHARE, LEAST_RACE_S = 0.5, 1.0
 PROCESSES, BUDGET_S = 2, 10.0
 """The replicates of a model's base, and the seconds of rounds in all of them."""
 
-PACKED, PACKED_SHARE, PACKED_BUDGET_S = "packed", 0.25, 4.0
-"""The folder of the run of padded cores, its share of the time of the race, and the seconds of rounds in its base."""
+PACKED, PADS = "packed", "sdpa"
+"""The folder of the run of padded cores, and its baseline, which pads them."""
+
+PACKED_PROCESSES, PACKED_BUDGET_S = 3, 6.0
+"""Its replicates, and the seconds of rounds in all of them: a race would leave out in the second what is far behind."""
 
 FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl", PACKED)
 """What a run may leave in its folder."""
@@ -85,9 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
         left_s = max(LEAST_RACE_S, within_s - (monotonic.now_s() - begin_s))
         compiled = [] if arguments.no_compile else advised(worth[0].point.kind.name, compiled=True)
         cores = {each.point: core for each in worth if (core := model_sweep.padded_core(each))}
-        packed_s = PACKED_SHARE * left_s if cores else 0.0
-        worth, records = _compared(asked, worth, compiled, extra, left_s - packed_s, folder, is_quiet)
-        packed = _packed(asked, [*cores.values()], packed_s, folder / PACKED, is_quiet)
+        worth, records = _compared(asked, worth, compiled, extra, left_s, folder, is_quiet)
+        packed = _packed(asked, [*cores.values()], folder / PACKED, is_quiet)
         worth = [dataclasses.replace(each, packing=packed.get(cores.get(each.point))) for each in worth]
     by_point = {each.point: each for each in worth}
     answers = [by_point.get(each.point, each) for each in answers]
@@ -191,15 +193,14 @@ def _compared(
     return [known.get(each.point, each) for each in answers], records
 
 
-def _packed(
-    asked: Sweep, cores: Sequence[Point], left_s: float, folder: Path, is_quiet: bool
-) -> dict[Point | None, Packing | None]:
+def _packed(asked: Sweep, cores: Sequence[Point], folder: Path, is_quiet: bool) -> dict[Point | None, Packing | None]:
     """Measure padded cores by themselves, padded and packed, and return what packing brings at each."""
     if not cores:
         return {}
-    effort = dataclasses.replace(asked.effort, within_s=left_s, budget_s=PACKED_BUDGET_S)
-    ways = (*model_sweep.OF_CORES, *model_sweep.PACKED)
-    race = Sweep(PACKED, tuple(dict.fromkeys(cores)), ways, model_sweep.OF_CORES[0], effort)
+    if not is_quiet:
+        say("The padded core is measured by itself, padded and packed; that takes half a minute more")
+    effort = dataclasses.replace(asked.effort, race=False, processes=PACKED_PROCESSES, budget_s=PACKED_BUDGET_S)
+    race = Sweep(PACKED, tuple(dict.fromkeys(cores)), (PADS, *model_sweep.PACKED), PADS, effort)
     with moving(console(stderr=is_quiet)) as move, Run(race, folder) as run:
         run.heard = lambda _point, _process, implementation, stage: move(
             f"packing: {implementation or 'reference'}, {stage}"

@@ -149,7 +149,7 @@ def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed:
 
 
 def test_padding_is_packed_in_a_core_by_itself(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
-    """A run of its own in the folder, in a share of the time; a model without padding has none."""
+    """A run of its own in the folder; a model without padding has none."""
     mask = {"kind": "padding", "dtype": "bool", "shape": [2, 1, 1, 7], "lengths": [7, 3]}
     padded = advice.core("blocks.0.attn", shapes=[[2, 3, 7, 4]] * 3, masks=[mask], mask="bool [2, 1, 1, 7]")
     made_up(cores=[padded, padded])
@@ -160,10 +160,7 @@ def test_padding_is_packed_in_a_core_by_itself(made_up: Asked, tmp_path: Path, p
     assert "That is of the padded core by itself; to pack is a change of the model" in output
     packing = json.loads((run / "advice.json").read_text())["packing"]
     assert packing["padding"] == pytest.approx(4 / 14)
-    own = SavedRun(run / "packed")
-    assert {"sdpa", "loop", "varlen"} <= {*own.table["implementation"]}
-    of_core, of_model = (vars(each.effort)["within_s"] for each in (own, SavedRun(run)))
-    assert of_core == pytest.approx(of_model / 3)
+    assert {"sdpa", "loop", "varlen"} <= {*SavedRun(run / "packed").table["implementation"]}
     made_up()
     printed("advise", NAMED, "--no-compile", "--within", "1s", "--run", tmp_path / "other")
     assert json.loads((tmp_path / "other" / "advice.json").read_text())["packing"] is None
