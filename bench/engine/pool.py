@@ -95,6 +95,8 @@ class Pool:
         """The servers of judges by settings: they were forked before any library was imported."""
         self.roofs: dict[str, Roof] = {}
         """The best rates that this run has measured, by setting of a device."""
+        self.largest_bytes: dict[Point, int] = {}
+        """The most memory that a process has taken at a point, by the latest replicate there."""
         self.suspects = Counter[Case]()
         """How often waiting processes were harmed while a case was asked."""
         self.is_apart = False

@@ -43,6 +43,7 @@ from bench.measure.threads import Threads, run_on
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
+from bench.plan.names import is_own
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
 from impls.attend.sdpa import explained
 from impls.catalogue import parse
@@ -114,7 +115,7 @@ class MeasuredCase:
         if request.cache:
             os.environ[compilation.CACHE] = request.cache
         self._core = request.core
-        if request.core is not None:
+        if request.core is not None and (is_own(name) or not impls.compiles(name)):
             run_on(request.core)
         workload.set_up(point)
         self._threads = Threads(point.threads)
@@ -129,6 +130,8 @@ class MeasuredCase:
             self._work = work = packed.formed(work, self._subject)
             self._build()
         calls_s = self._first_calls_in_kept_memory()
+        if request.core is not None:
+            run_on(request.core)  # one of ours that compiles has used all cores for that, as with its user
         if self.outcome.metrics.get("graphs") == 0:
             self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
             return

@@ -73,6 +73,7 @@ def _compile_once() -> None:
     from torch._inductor import config
 
     no_gpu = RuntimeError("the server uses no GPU")
+    compilation.try_instructions()
     with config.patch(compile_threads=1), patch.object(torch.cuda, "_lazy_init", side_effect=no_gpu):
         compilation.warm_toolchain(CPU.name)
     torch.compiler.reset()
