@@ -1,6 +1,7 @@
 """How quiet the machine is: before a run, and around each sample, where other processes or its clock slow it."""
 
 import os
+import re
 import resource
 import signal
 import time
@@ -141,6 +142,12 @@ LIMITS = sorted({number for name, number in vars(resource).items() if name.start
 """The numbers of all limits that the system knows."""
 
 
+STOPPED = re.compile(
+    rb"^State:\t(?P<state>.).*^SigPnd:\t(?P<own>[0-9a-f]+)\nShdPnd:\t(?P<shared>[0-9a-f]+)$", re.DOTALL | re.MULTILINE
+)
+"""Of what Linux says of a process its state, and the signals that wait for its first thread and for all."""
+
+
 def scheduling(pid: int) -> Scheduling | None:
     """Return how a process is scheduled; None if it has ended."""
     try:
@@ -148,7 +155,7 @@ def scheduling(pid: int) -> Scheduling | None:
         if not hasattr(os, "sched_getaffinity"):  # no Linux
             return Scheduling(False, priority, 0, frozenset())
         cores, limits = frozenset(os.sched_getaffinity(pid)), tuple(resource.prlimit(pid, each) for each in LIMITS)
-        oom = Path(f"/proc/{pid}/oom_score_adj").read_text(encoding="ascii")
+        oom = _read(f"/proc/{pid}/oom_score_adj").decode("ascii")
         return Scheduling(_is_stopped(pid), priority, os.sched_getscheduler(pid), cores, limits, oom)
     except (ProcessLookupError, FileNotFoundError):
         return None
@@ -183,20 +190,32 @@ def _is_stopped(pid: int) -> bool:
 
 def _is_seen_stopped(pid: int) -> bool:
     """Return whether one reading shows a process as stopped, or with a stop signal."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
-        fields = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-        pending = int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)
-        return fields["State"].startswith("T") or bool(pending >> (signal.SIGSTOP - 1) & 1)
-    except (OSError, ValueError, KeyError):  # the process has ended
+    found = STOPPED.search(_read(f"/proc/{pid}/status"))
+    if found is None:  # the process has ended
         return False
+    pending = int(found["own"], 16) | int(found["shared"], 16)
+    return found["state"] == b"T" or bool(pending >> (signal.SIGSTOP - 1) & 1)
+
+
+def _read(path: str) -> bytes:
+    """Return what the system says of a process, empty if that has ended: this is read several times in each turn."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(file, 1 << 14)
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
 
 
 def queued_s(pid: int | str = "self") -> float:
     """Return the seconds that a process's first thread has waited for a core so far, 0.0 if the system doesn't say."""
     try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):  # no Linux, a kernel without it, a process that has ended
+        return int(_read(f"/proc/{pid}/schedstat").split()[1]) / 1e9
+    except (ValueError, IndexError):  # no Linux, a kernel without it, a process that has ended
         return 0.0
 
 
