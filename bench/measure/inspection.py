@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
-from torch.profiler import profile
+from torch.autograd.profiler import profile
+from torch.profiler import ProfilerActivity
 
 import impls
 from bench.measure import clock, memory
@@ -69,14 +70,18 @@ class Inspection:
 
 
 def inspect(call: Callable[[], object], device: Device) -> Inspection:
-    """Inspect one call; on the CPU one profile gives kernels and memory, on a GPU memory needs a second call."""
+    """Inspect one call; on the CPU one profile gives kernels and memory, on a GPU memory needs a second call.
+
+    This is the profile inside of that of torch.profiler, which imports the compiler for more than a second.
+    """
     clock.prepare(call, 1)
-    with profile(activities=device.activities, profile_memory=device.kind.is_in_host_memory) as profiler:
+    on = "cuda" if ProfilerActivity.CUDA in device.activities else None
+    with profile(use_device=on, profile_memory=device.kind.is_in_host_memory, use_kineto=True) as profiler:
         call()
         device.synchronize()
     frees_earlier = hasattr(call, "prepare")  # a backward pass
     needed = device.peak_bytes(call) or (memory.peak_of_profile(profiler, frees_earlier), None)
-    return Inspection(kernels(profiler, device.kind), *needed)
+    return Inspection(kernels(profiler.function_events or [], device.kind), *needed)
 
 
 def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:
@@ -123,13 +128,13 @@ def narrower(runtime: impls.Runtime, dtype: str) -> str:
     return ""
 
 
-def kernels(profiler: profile, kind: Kind) -> tuple[str, ...]:
-    """Return the names of the operators or kernels that did the work in a profile, by first start, without repeats.
+def kernels(events: Iterable[Any], kind: Kind) -> tuple[str, ...]:
+    """Return the names of the operators or kernels that did the work in a profile's events, without repeats.
 
-    On the CPU these are operators, and CompiledFxGraph if Inductor's own kernels ran.
+    The first to start comes first. On the CPU these are operators, and CompiledFxGraph if Inductor's own kernels ran.
     On a GPU they are the operators that represent an attention algorithm, then the kernels.
     """
-    events = sorted(profiler.events() or [], key=lambda event: event.time_range.start)
+    events = sorted(events, key=lambda event: event.time_range.start)
     operators = _operators(events, only_algorithms=not kind.is_timed_by_host)
     return tuple(dict.fromkeys((*operators, *_device_kernels(events))))
 

@@ -170,7 +170,7 @@ def _kernels(call: Callable[[], object], on: Device) -> list[str]:
     """Return the operators of a call that tell how attention is computed."""
     with profile(activities=on.activities) as profiler:
         call()
-    return sorted(name for name in inspection.kernels(profiler, on.kind) if ATTENTION.fullmatch(name))
+    return sorted(name for name in inspection.kernels(profiler.events() or [], on.kind) if ATTENTION.fullmatch(name))
 
 
 def _profiled(

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, UntypedStorage
 from torch._subclasses import FakeTensor
-from torch.profiler import profile
+from torch.autograd.profiler import profile
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import impls
@@ -109,7 +109,7 @@ def allocations(profiler: profile) -> list[Any]:
 
     They are nodes of the profiler's tree of events: `parent` is the event that ran when the allocator was called.
     """
-    tree = profiler.profiler.kineto_results.experimental_event_tree()  # type: ignore[union-attr]
+    tree = profiler.kineto_results.experimental_event_tree()  # type: ignore[union-attr]
     return sorted((event for event in _walk(tree) if event.name == "[memory]"), key=lambda event: event.start_time_ns)
 
 

@@ -143,7 +143,7 @@ def allocated(profiler: profile, call: Call, kind: Kind) -> Counter[FunctionEven
     """
     by_id = {event.id: event for event in call.host}
     sizes = Counter[FunctionEvent]()
-    for node in allocations(profiler):
+    for node in allocations(profiler.profiler):  # type: ignore[arg-type]  # it was started
         fields = node.extra_fields
         if fields.device.type == kind.name and fields.alloc_size > 0 and (caller := _caller(node, by_id)):
             operators = [event for event in around(caller) if not is_label(event)]

@@ -632,12 +632,12 @@ def _made(point: Point) -> tuple[nn.Module, Shapes]:
 def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int | None]:
     """Return the shape of the layer's output and the operations of a call, None if they are unknown.
 
-    The layer lies on the CPU in float32; its inputs may be on another device, in another dtype.
+    The layer lies on the CPU in float32; its inputs may be on another device, in another dtype. One of the suite is not
+    called: torch's first use of the device "meta" imports the compiler, for more than a second.
     """
-    on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)
     if not layers.is_own(point.layer):
-        output: Tensor = copied(layer).to("meta")(*on_meta)
-        return output.shape, layers.flops(point)
+        return torch.Size(layers.output_shape(point)), layers.flops(point)
+    on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)
     try:
         result, counted = _counted(point, copied(layer).to("meta"), on_meta)
     except Exception:  # a layer may need tensors with values

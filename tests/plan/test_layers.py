@@ -13,7 +13,7 @@ from bench.modules.making import make
 from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point
 from bench.plan.columns import Role
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import LAYERS, flops, following, least_bytes, module_of, of_core, peak_bytes, steps
+from bench.plan.layers import LAYERS, flops, following, least_bytes, module_of, of_core, output_shape, peak_bytes, steps
 from tests.make.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
@@ -269,12 +269,14 @@ def test_what_is_no_layer_is_refused(name: str, reason: str) -> None:
 def test_flops_are_those_that_torch_counts_in_the_layer(at: Point) -> None:
     """Forward, backward and both, each layer's formula agrees with torch's counter to the last operation.
 
-    Grouped heads count as if they were repeated, a bias, norms and rotations have no product, windows have fewer keys.
+    The shape of its output is the declared one. Grouped heads count as if they were repeated, a bias, norms and
+    rotations have no product, windows have fewer keys.
     """
     work = workload.make(dataclasses.replace(at, mode="train"))
     inputs = [each.requires_grad_() for each in work.inputs()]
     with FlopCounterMode(display=False) as counter:
         y = work.layer(*inputs)
+        assert y.shape == output_shape(at)
         forward = counter.get_total_flops()
         y.backward(work.direction)
         whole = counter.get_total_flops()

@@ -196,6 +196,11 @@ def flops(point: Point) -> int | None:
     return products * PASSES.get(point.mode, 1)
 
 
+def output_shape(point: Point) -> tuple[int, ...]:
+    """Return the shape of the output of a layer of the suite, with padding."""
+    return _layer(point.layer).output(point)
+
+
 def scores(point: Point) -> int:
     """Return the attention scores of an item; those of a layer of the user's own are those of its largest core."""
     return point.num_heads * point.num_tokens * point.keys

@@ -1,5 +1,7 @@
 """Convolutional self-attention with a learned residual (`impls.layers.conv`)."""
 
+import math
+
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import VIEW, Layer, Step, Values, check_tokens, core, projection
@@ -31,6 +33,11 @@ def _steps(point: Point) -> dict[str, Step]:
     }
 
 
+def _output(point: Point) -> tuple[int, ...]:
+    side = math.isqrt(point.num_tokens)
+    return point.batch, point.channels, side, side
+
+
 LAYER = Layer(
     name="conv",
     module="layers.conv:ConvSelfAttention",
@@ -39,4 +46,5 @@ LAYER = Layer(
     needs=("image_size",),
     fixed={"num_heads": 1, "qkv_bias": True},
     derive=_derive,
+    output=_output,
 )

@@ -23,6 +23,10 @@ def _inputs(point: Point) -> int:
     return all_tokens(point) * point.channels + 2 * keys * kv_channels(point)
 
 
+def _output(point: Point) -> tuple[int, ...]:
+    return point.batch, point.num_heads, point.num_tokens, point.channels // point.num_heads
+
+
 LAYER = Layer(
     name="core",
     module="layers.core:Core",
@@ -32,6 +36,7 @@ LAYER = Layer(
     fixed={"qkv_bias": False},
     derive=_derive,
     inputs=_inputs,
+    output=_output,
     masks=(NONE, CAUSAL, PADDING),
     predicted_masks=(NONE, CAUSAL, PADDING),
     peaks={"eager": core_eager, "sdpa": core_sdpa, "sdpa_flash": core_sdpa},

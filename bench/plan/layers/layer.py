@@ -59,6 +59,11 @@ def tokens(point: Point) -> int:
     return all_tokens(point) * point.token_len + context
 
 
+def of_tokens(point: Point) -> tuple[int, ...]:
+    """Return the shape of an output that has the channels of each token."""
+    return point.batch, point.num_tokens, point.channels
+
+
 @dataclass(frozen=True)
 class Layer:
     """Everything about a layer that needs no torch.
@@ -66,7 +71,8 @@ class Layer:
     `module` is `module:attribute` of its class in `impls`. `needs` are the columns that a sweep must give, `takes`
     further ones of CHOICES that it uses, `fixed` those that have only one value, `masks` the values of `mask`.
     `derive` returns the columns that follow from the others, or raises WrongRequest.
-    `steps` are a function of a point, and so are `inputs`, the elements of its inputs. `peaks` maps an implementation
+    `steps` are a function of a point, and so are `inputs`, the elements of its inputs, and `output`, the shape of its
+    output with padding. `peaks` maps an implementation
     to a function of a point: the elements that one call holds at its peak beyond input and weights, in inference on a
     CPU, with one of `predicted_masks`.
     """
@@ -80,6 +86,7 @@ class Layer:
     fixed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     derive: Callable[[Values], Values] = lambda values: {"token_len": values["channels"]}
     inputs: Callable[[Point], int] = tokens
+    output: Callable[[Point], tuple[int, ...]] = of_tokens
     masks: tuple[str, ...] = (NO_MASK, CAUSAL)
     peaks: Mapping[str, Callable[[Point], int | Fraction]] = field(default_factory=lambda: MappingProxyType({}))
     predicted_masks: tuple[str, ...] = (NONE,)
