@@ -175,9 +175,11 @@ def request(option: argparse.Namespace) -> Request:
 
 
 def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
+    modules = dict.fromkeys(point.layer for point in points if shapes_itself(point.layer))
+    if not modules:
+        return points
     from bench.engine import model_look  # slow to import
 
-    modules = dict.fromkeys(point.layer for point in points if shapes_itself(point.layer))
     with waiting(f"importing torch and {listed([*modules])}, to see the shapes"):
         return model_look.shaped(points)
 

@@ -7,12 +7,13 @@ The module uses BenchmarkFixture's `_mode` and `_make_stats`, Metadata's `stats`
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bench.analyse.rows import Row
-from bench.store.record import Record
+if TYPE_CHECKING:  # they bring pandas, which is slow to import
+    from bench.analyse.rows import Row
+    from bench.store.record import Record
 
 SHOWN_BY = (
     "benchmark_verbose",
@@ -32,7 +33,7 @@ def quiet_unless_asked(config: Any) -> None:
         config.option.benchmark_quiet = True
 
 
-def hand_over(benchmark: BenchmarkFixture, records: Sequence[Record], rows: Sequence[Row]) -> None:
+def hand_over(benchmark: BenchmarkFixture, records: "Sequence[Record]", rows: "Sequence[Row]") -> None:
     """Add a row for each case of a point that is ok to pytest-benchmark's session, unless it is disabled."""
     benchmark._mode = "attention-bench"
     if benchmark.disabled:
@@ -42,7 +43,7 @@ def hand_over(benchmark: BenchmarkFixture, records: Sequence[Record], rows: Sequ
             _add(benchmark, [record for record in records if record.case.implementation == row["implementation"]], row)
 
 
-def _add(benchmark: BenchmarkFixture, records: Sequence[Record], row: Row) -> None:
+def _add(benchmark: BenchmarkFixture, records: "Sequence[Record]", row: "Row") -> None:
     """Add the samples of a case, with the median of its row of results."""
     case, own = records[0].case, copy.copy(benchmark)
     path, own.param = benchmark.fullname.partition("[")[0], f"{case.implementation}-{case.point.name}"
