@@ -7,12 +7,9 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import CONTROL, Point
-from bench.stats.contrasts import normal_scores
+from bench.stats.contrasts import is_chance, normal_scores, widening
 from bench.stats.estimates import UNKNOWN, Estimates, Interval
 from bench.store.table import baseline_of, cases
-
-NOTABLE = 1.2
-"""Warn if errors are widened by more than this; with right errors, one run of 12 points in eight is, by chance."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +17,8 @@ class Control:
     """The control of a run: at which of its points it differs most from the baseline, and by which speed-up.
 
     `excess` is the root mean square of its deviations over what the errors say, before the control widens them: about 1
-    if they are right; NaN if nothing tells. All intervals and bounds of the run are that many times as wide, if it is
-    above 1.
+    if they are right; NaN if nothing tells. All intervals and bounds of the run are `widened` by a factor. It is
+    notable if identical code differs by more than rounds and processes explain, which is hardly chance.
     """
 
     baseline: str
@@ -29,11 +26,8 @@ class Control:
     point: Point | None = None
     speedup: Interval = UNKNOWN
     excess: float = math.nan
-
-    @property
-    def is_notable(self) -> bool:
-        """Whether identical code differs by more than rounds and processes explain."""
-        return self.excess > NOTABLE
+    widened: float = 1.0
+    is_notable: bool = False
 
 
 def control(table: pd.DataFrame) -> Control:
@@ -48,4 +42,12 @@ def control(table: pd.DataFrame) -> Control:
     furthest = int(np.argmax(np.abs(logs)))
     scores = normal_scores(Estimates(logs, cells[:, 3], cells[:, 4]))
     excess = math.sqrt(np.mean(scores**2)) if scores.size else math.nan
-    return Control(baseline, len(rows), cases(rows)[furthest].point, Interval(*cells[furthest, :3].tolist()), excess)
+    return Control(
+        baseline,
+        len(rows),
+        cases(rows)[furthest].point,
+        Interval(*cells[furthest, :3].tolist()),
+        excess,
+        widening(scores),
+        not is_chance(scores),
+    )

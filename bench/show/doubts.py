@@ -119,5 +119,5 @@ def control_warning(table: pd.DataFrame) -> str:
         return ""
     return (
         f"identical code differs here by more than rounds and processes explain: {control_noise(table)}; so all "
-        f"intervals and bounds are {of.excess:.1f} times as wide"
+        f"intervals and bounds are {of.widened:.1f} times as wide"
     )

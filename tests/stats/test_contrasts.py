@@ -18,6 +18,7 @@ from bench.stats.contrasts import (
     own_errors,
     prior,
     values,
+    widening,
 )
 from bench.stats.estimates import Array, Estimates, t_quantile
 
@@ -165,6 +166,21 @@ def test_a_control_that_differs_widens_all_errors(off: float, least: float, most
     assert plain.factor == prior(points, ("control", "missing")).factor == 1
     ratio = contrasts(points[0], widened).error[2, 3] / contrasts(points[0], plain).error[2, 3]
     assert ratio == pytest.approx(widened.factor)
+
+
+@pytest.mark.parametrize(
+    ("scores", "factor"),
+    [
+        ([], 1.0),
+        ([0.5] * 10, 1.0),
+        ([1.3] * 10, 1.109),  # the root of (20 + 16.9) / 30: such a sum of squares comes in 8 % of runs
+        ([-2.0] * 10, 2.0),  # one of 40 comes in 2 of 100,000
+        ([2.0], 1.069),  # the root of (20 + 4) / 21: 5 %
+    ],
+)
+def test_what_may_be_chance_widens_errors_by_less(scores: list[float], factor: float) -> None:
+    """A control at few points is far off now and then although errors are right; they are never made smaller."""
+    assert widening(np.array(scores)) == pytest.approx(factor, abs=5e-4)
 
 
 # the moderated variance
