@@ -22,6 +22,7 @@ from bench.plan.invocation import SUITE
 from bench.plan.names import is_own_code, libraries
 from bench.plan.sweep import Sweep
 from bench.plan.work import Roof
+from impls.catalogue import IMPLEMENTATIONS, parse
 
 MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
@@ -309,7 +310,9 @@ class Pool:
         """Return the request to a server to use once what the processes that it forks will use."""
         is_warm = KINDS[kind].is_forked_warm
         names = {"implementations": self.implementations, "libraries": self.libraries} if is_warm else {}
-        return {"request": "warm", "implementations": (), "libraries": (), **names}
+        entries = (IMPLEMENTATIONS.get(parse(name).base) for name in self.implementations)
+        traces = bool(self.libraries) or any(entry is not None and entry.compiles for entry in entries)
+        return {"request": "warm", "traces": traces, "implementations": (), "libraries": (), **names}
 
 
 def _settings(point: Point) -> Settings:

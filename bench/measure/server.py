@@ -49,11 +49,13 @@ ENVELOPE = ("request", "id", "files", "descriptors")
 def warm(request: dict[str, Any]) -> None:
     """Use once what torch imports at its first use, so that forked processes find it ready.
 
-    That is the compiler if an implementation compiles, the libraries that models come from, and with these the device
-    meta and the counter of operations, with which the modules of others are traced. Compiler and libraries ask CUDA
-    about its devices, so that forked processes can't use a GPU: for those the request names neither.
+    That is the device meta if modules of others are traced or an implementation compiles, the compiler for these, the
+    libraries that models come from, and the counter of their operations. Compiler and libraries ask CUDA about its
+    devices, so that forked processes can't use a GPU: for those the request names neither.
     Errors are left to the cases that have them. No module of a user is imported, and no GPU is used.
     """
+    if request["traces"]:
+        torch.empty(1, 1, device="meta") + 1  # imports most of the compiler, for seconds on some machines
     if any(impls.compiles(name) for name in request["implementations"] if not is_own(name)):
         with contextlib.suppress(Exception):
             _compile_once()
@@ -61,8 +63,7 @@ def warm(request: dict[str, Any]) -> None:
         with contextlib.suppress(Exception):
             sources.library(library)
     if request.get("libraries"):
-        with FlopCounterMode(display=False):  # its first use imports for seconds, and so does that of meta
-            torch.empty(1, 1, device="meta") + 1
+        with FlopCounterMode(display=False):  # its first use imports for seconds
             torch.empty(1, 1).mm(torch.empty(1, 1))
     memory.give_back()  # memory that is free here would be small pages in the processes that are forked
     gc.freeze()  # collecting garbage then skips what torch's import left, and forked processes share it
