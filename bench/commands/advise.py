@@ -198,10 +198,10 @@ def _packed(asked: Sweep, cores: Sequence[Point], folder: Path, is_quiet: bool) 
     if not cores:
         return {}
     if not is_quiet:
-        say("The padded core is measured by itself, padded and packed; that takes half a minute more")
+        say("padded cores are measured by themselves, padded and packed; that takes half a minute more for each")
     effort = dataclasses.replace(asked.effort, race=False, processes=PACKED_PROCESSES, budget_s=PACKED_BUDGET_S)
-    race = Sweep(PACKED, tuple(dict.fromkeys(cores)), (PADS, *model_sweep.PACKED), PADS, effort)
-    with moving(console(stderr=is_quiet)) as move, Run(race, folder) as run:
+    sweep = Sweep(PACKED, tuple(dict.fromkeys(cores)), (PADS, *model_sweep.PACKED), PADS, effort)
+    with moving(console(stderr=is_quiet)) as move, Run(sweep, folder) as run:
         run.heard = lambda _point, _process, implementation, stage: move(
             f"packing: {implementation or 'reference'}, {stage}"
         )

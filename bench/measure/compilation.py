@@ -11,6 +11,8 @@ from contextlib import contextmanager, nullcontext, suppress
 
 import torch
 
+from bench.machine import facts
+
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
 """The environment variable with the folder of the compiler's cache."""
 
@@ -60,7 +62,7 @@ def try_instructions() -> None:
     It compiles and loads a small library for each, ten and more, which takes an empty cache 12 s on one core. Nothing
     is raised: Inductor tries later what was not tried here.
     """
-    with suppress(Exception), ThreadPoolExecutor() as threads:
+    with suppress(Exception), ThreadPoolExecutor(facts.visible_cores()) as threads:
         from torch._inductor import cpu_vec_isa
 
         flags = cpu_vec_isa.x86_isa_checker()
