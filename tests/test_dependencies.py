@@ -289,3 +289,21 @@ def test_light_packages_bring_no_torch() -> None:
     names, objection = import_one_by_one(*LIGHT, "bench.measure.nvml")
     assert objection == "bench.measure.nvml brings torch"
     assert {name for name in imported() if package_of(name) in LIGHT} - {"bench.__main__"} == set(names)
+
+
+@pytest.mark.slow
+def test_a_process_that_compiles_nothing_imports_no_compiler() -> None:
+    """Neither to make a layer of the suite with its inputs, nor to inspect a call: its import takes a second."""
+    program = (
+        "import sys, bench.measure.server as server\n"
+        "from bench.measure import inspection, workload\n"
+        "from bench.measure.devices import device\n"
+        "from tests.make.points import point\n"
+        "server.warm({'traces': False, 'implementations': ['eager'], 'libraries': []})\n"
+        "work = workload.make(point())\n"
+        "call = workload.step(workload.subject(work, 'eager'), work, workload.Inputs(work))\n"
+        "assert inspection.inspect(call, device('cpu')).kernels\n"
+        "print('torch._dynamo' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "False"

@@ -384,6 +384,14 @@ def test_members_are_prepared_and_end_one_on_each_core(servers: Pool, asked: Ask
     assert not asked.busy
 
 
+def test_nobody_is_prepared_alone_if_the_memory_of_one_is_known(servers: Pool, asked: Asked) -> None:
+    """An earlier replicate of the point tells it."""
+    servers.largest_bytes[point()] = 1 << 20
+    assert statuses(measured(servers, *FOUR)) == ["ok"] * 4
+    assert asked.at_once["prepare"] == [1, 2, 3, 3]
+    assert servers.largest_bytes[point()] >= 1 << 20
+
+
 def test_who_is_timed_again_did_not_move_those_that_ended_on_other_cores(
     servers: Pool, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
