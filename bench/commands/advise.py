@@ -46,13 +46,13 @@ LOOK_SHARE, LEAST_RACE_S = 0.5, 1.0
 PROCESSES, BUDGET_S = 2, 10.0
 """The replicates of a model's base, and the seconds of rounds in all of them."""
 
-PACKED, PADS = "packed", "sdpa"
+FOLDER, PADS = "packed", "sdpa"
 """The folder of the run of padded cores, and its baseline, which pads them."""
 
 PACKED_PROCESSES, PACKED_BUDGET_S = 3, 6.0
 """Its replicates, and the seconds of rounds in all of them: a race would leave out in the second what is far behind."""
 
-FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl", PACKED)
+FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl", FOLDER)
 """What a run may leave in its folder."""
 
 
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         compiled = [] if arguments.no_compile else advised(worth[0].point.kind.name, compiled=True)
         cores = {each.point: core for each in worth if (core := model_sweep.padded_core(each))}
         worth, records = _compared(asked, worth, compiled, extra, left_s, folder, is_quiet)
-        packed = _packed(asked, [*cores.values()], folder / PACKED, is_quiet)
+        packed = _packed(asked, [*cores.values()], folder / FOLDER, is_quiet)
         worth = [dataclasses.replace(each, packing=packed.get(cores.get(each.point))) for each in worth]
     by_point = {each.point: each for each in worth}
     answers = [by_point.get(each.point, each) for each in answers]
@@ -200,7 +200,7 @@ def _packed(asked: Sweep, cores: Sequence[Point], folder: Path, is_quiet: bool) 
     if not is_quiet:
         say("padded cores are measured by themselves, padded and packed; that takes half a minute more for each")
     effort = dataclasses.replace(asked.effort, race=False, processes=PACKED_PROCESSES, budget_s=PACKED_BUDGET_S)
-    sweep = Sweep(PACKED, tuple(dict.fromkeys(cores)), (PADS, *model_sweep.PACKED), PADS, effort)
+    sweep = Sweep(FOLDER, tuple(dict.fromkeys(cores)), (PADS, *model_sweep.PACKED), PADS, effort)
     with moving(console(stderr=is_quiet)) as move, Run(sweep, folder) as run:
         run.heard = lambda _point, _process, implementation, stage: move(
             f"packing: {implementation or 'reference'}, {stage}"

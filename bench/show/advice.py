@@ -148,10 +148,18 @@ def as_object(advice: Advice) -> dict[str, Any]:
         "alternatives": [_plain(vars(each)) for each in advice.alternatives],
         "recommendation": advice.recommendation,
         "paste": to_paste(advice),
-        "packing": advice.packing and _plain({**vars(advice.packing), "point": advice.packing.point.lengths}),
+        "packing": _packing(advice),
         "processes": advice.as_is.get("processes", 0),
         "slowdown_high": intervals.finite(advice.as_is.get("slowdown_high")),
     }
+
+
+def _packing(advice: Advice) -> dict[str, Any] | None:
+    """Return what packed items bring for JSON, with the lengths in place of the point; None if it was not measured."""
+    if advice.packing is None:
+        return None
+    known = {name: value for name, value in vars(advice.packing).items() if name != "point"}
+    return _plain({"lengths": advice.packing.point.lengths, **known})
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

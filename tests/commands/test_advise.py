@@ -159,7 +159,7 @@ def test_padding_is_packed_in_a_core_by_itself(made_up: Asked, tmp_path: Path, p
     assert "at 29% padding" in output
     assert "That is of the padded core by itself; to pack is a change of the model" in output
     packing = json.loads((run / "advice.json").read_text())["packing"]
-    assert packing["padding"] == pytest.approx(4 / 14)
+    assert (packing["lengths"], packing["padding"]) == ("list:7+3", pytest.approx(4 / 14))
     assert {"sdpa", "loop", "varlen"} <= {*SavedRun(run / "packed").table["implementation"]}
     made_up()
     printed("advise", NAMED, "--no-compile", "--within", "1s", "--run", tmp_path / "other")
