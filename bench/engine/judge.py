@@ -18,7 +18,7 @@ from bench.machine import rates, sealed
 from bench.machine.rates import Judgement
 from bench.plan.layers import inputs_bytes
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues, sets
+from bench.sampling.inputs import EXPECTED, GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues, sets
 from bench.store import units
 from bench.store.record import Status
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
@@ -69,6 +69,7 @@ class Reference(Struct):
     form: Any = None
     checks: Any = None
     computed: Any = None
+    elements: Any = None
 
 
 class PointJudge:
@@ -149,21 +150,29 @@ class PointJudge:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
         return self._compare(member, check, {"request": "compare", "check": check})
 
+    def expect_timed(self, member: Member) -> dict[str, Any]:
+        """Compute what is expected of a member's timed calls, before it hands them over; return which elements.
+
+        The member's files EXPECTED and PLACES hold it. Raises Ended if the layer's own output isn't finite, and Died.
+        """
+        assert member.judged is not None
+        kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
+        request = {"request": "expect_timed", "numbers": self._draws.numbers, **kept}
+        reply = self._of_reference(request, {name: member.file(name) for name in (EXPECTED, PLACES)})
+        if reply.status == "unsupported":
+            raise Ended(reply.status, reply.detail)
+        if reply.status != "ok":
+            raise Died("error", reply.detail, is_outside=True)
+        member.expected = {"computed": reply.computed, "elements": reply.elements}
+        return {"elements": reply.elements}
+
     def compare_timed(self, member: Member) -> None:
         """Compare the outputs of a member's timed calls; raises Ended if one is incorrect."""
         assert member.judged is not None
-        parts = member.judged.parts.kept
-        kept = {"wholes": member.judged.wholes.kept, "parts": parts}
-        with _file() as numbers:
-            files = {"numbers": numbers}
-            request = {"request": "expect_timed", "numbers": self._draws.numbers, **kept}
-            reply = self._of_reference(request, files)
-            if reply.status == "unsupported":  # the layer's own output isn't finite
-                raise Ended(reply.status, reply.detail)
-            if reply.status != "ok":
-                raise Died("error", reply.detail, is_outside=True)
-            computed = {"parts": parts, "computed": reply.computed}
-            self._compare(member, TIMED, {"request": "compare_timed", **computed}, files)
+        request = {"request": "compare_timed", "parts": member.judged.parts.kept, **member.expected}
+        self._compare(member, TIMED, request, {name: member.file(name) for name in (EXPECTED, PLACES)})
+        member.drop(EXPECTED)
+        member.drop(PLACES)
 
     def _compare(
         self, member: Member, check: str, request: dict[str, Any], files: Mapping[str, int] = MappingProxyType({})

@@ -197,7 +197,9 @@ class Member:
     pid: int | None = None
     worker: Worker | None = None
     files: dict[str, int] = field(default_factory=dict)
-    """The descriptors of the files for the outputs of checks."""
+    """The descriptors of the files for the outputs of checks, and with what is expected of timed calls."""
+    expected: dict[str, Any] = field(default_factory=dict)
+    """The description of what is expected of its timed calls."""
 
     def __post_init__(self) -> None:
         self.implementation = self.implementation or self.case.implementation

@@ -29,7 +29,7 @@ from bench.plan.case import Point
 from bench.plan.layers import ITEM_BYTES
 from bench.plan.names import is_own
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import AFTERWARDS, GIVEN, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
+from bench.sampling.inputs import AFTERWARDS, GIVEN, KEY_BITS, NORMAL, PEAKED, PLACES, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import IMPLEMENTATIONS, parse
@@ -480,8 +480,9 @@ class Replicate:
                 raise Ended("error", objection)
         if core is not None and member.worker is not None:
             self._neighbours.move(member.worker, core)
-        request = {"request": "finish", "call_s": member.latency_s, "core": core, "files": [TIMED, AFTERWARDS]}
-        return member.post(request, stage="last calls")
+        which = self._judge(member).expect_timed(member)
+        request = {"request": "finish", "call_s": member.latency_s, "core": core, **which}
+        return member.post({**request, "files": [TIMED, AFTERWARDS, PLACES]}, stage="last calls")
 
     def _finish(self, member: Member, busy: Sequence[Member]) -> None:
         """Check the outputs of a member's last calls, which it made beside `busy` ones; raises Ended."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 import impls
 from bench.measure import reference
+from bench.measure.elements import Elements, spread
 from bench.measure.place import OF_HEADS, place
 from bench.measure.reference import EQUAL_WEIGHTS, Check, Computed, Target, targets_of_calls
 from bench.measure.workload import TRAINED, Workload
@@ -97,22 +98,28 @@ def compare_timed(
     wholes: Sequence[tuple[Sequence[Computed], Sequence[Tensor]]],
     parts: Sequence[tuple[Part, Sequence[Tensor]]],
     of_parts: Sequence[Computed],
+    compared: Elements,
     allowed: float = 0.0,
 ) -> CheckResult:
     """Return the result of checking whole outputs and items of the outputs of timed calls, with their gradients.
 
-    Each whole output has what the layer computes beside it; that of all items is `of_parts`. Tolerances are those of
-    `check`, and a little more because what is expected is not computed in float64; `allowed` is as in `compare`.
+    Each whole output has what the layer computes beside it; that of all items is `of_parts`. All have the elements that
+    are `compared`. Tolerances are those of `check`, and a little more because what is expected is not computed in
+    float64; `allowed` is as in `compare`.
     """
     if not all(tensors[0].isfinite().all() for _, tensors in (*wholes, *parts)):
         return _not_finite(check, TIMED)
     results: list[CheckResult] = []
     for computed, tensors in wholes:
         targets = _allowing(targets_of_calls(check, computed, tensors[0].dtype), allowed)
-        results += _compared(form, tensors, targets, range(len(tensors[0])), TIMED)
+        for number, of in enumerate(zip(form.names, tensors, targets, compared.of_whole, strict=True)):
+            name, tensor, target, places = of
+            shape = form.shapes[number]
+            items = range(shape[0]) if number < form.by_item else ()
+            results.append(_compare(form, f"{name} ({TIMED})", tensor, target, items, places, shape))
     targets = _allowing(targets_of_calls(check, of_parts, parts[0][1][0].dtype), allowed)
     for number, (part, tensors) in enumerate(parts):
-        results += _compared_part(form, part, tensors, targets, number)
+        results += _compared_part(form, part, tensors, targets, number, compared.of_part)
     return max(results, key=lambda result: result.severity)
 
 
@@ -122,12 +129,18 @@ def _allowing(targets: Sequence[Target], share: float) -> list[Target]:
 
 
 def _compared_part(
-    form: Form, part: Part, tensors: Sequence[Tensor], targets: Sequence[Target], number: int
+    form: Form,
+    part: Part,
+    tensors: Sequence[Tensor],
+    targets: Sequence[Target],
+    number: int,
+    compared: Sequence[Tensor | None],
 ) -> Iterator[CheckResult]:
-    for name, tensor, target in zip(form.names, tensors, targets, strict=False):
+    of_each = zip(form.names, form.shapes, tensors, targets, compared, strict=False)
+    for name, shape, tensor, target, places in of_each:
         equal = None if target.equal is None else target.equal[[number]]
-        own = target._replace(tensor=target.tensor[[number]], equal=equal)
-        yield _compare(form, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item])
+        own, shape = target._replace(tensor=target.tensor[[number]], equal=equal), [1, *shape[1:]]
+        yield _compare(form, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item], places, shape)
 
 
 def _compared(
@@ -143,7 +156,16 @@ def _not_finite(check: Check, name: str) -> CheckResult:
     return CheckResult(math.inf, check.expected[0].targets[0].tolerance, f"output {NOT_FINITE} ({name})")
 
 
-def _compare(form: Form, name: str, result: Tensor, target: Target, items: Sequence[int]) -> CheckResult:
+def _compare(
+    form: Form,
+    name: str,
+    result: Tensor,
+    target: Target,
+    items: Sequence[int],
+    places: Tensor | None = None,
+    shape: Sequence[int] = (),
+) -> CheckResult:
+    """Return the result of a tensor for some items; with places it is that part of one of another shape."""
     error = reference.relative_error(result, target.tensor, target.scale)
     way = reference.way_to_equal_weights(result, target)
     reason = ""
@@ -151,7 +173,8 @@ def _compare(form: Form, name: str, result: Tensor, target: Target, items: Seque
         error, reason = math.inf, f"{name} can't be judged: what is expected {NOT_FINITE}"
     elif not error <= target.tolerance:
         is_wrong = ~(reference.difference(result, target.tensor).abs() <= target.tolerance * target.scale)
-        where = place(is_wrong, items, OF_HEADS if form.is_core else ()) if items else ""
+        is_wrong, judged = (spread(each, places, shape or result.shape) for each in (is_wrong, ~target.tensor.isnan()))
+        where = place(is_wrong, judged, items, OF_HEADS if form.is_core else ()) if items else ""
         reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"
         reason += f", at {where}" if where else ""
     elif way > EQUAL_WEIGHTS:

@@ -40,7 +40,7 @@ def check(
             continue
         where = of = ""
         if number < workload.by_item:
-            where = place(~tensor.isfinite(), items)
+            where = place(~tensor.isfinite(), torch.ones_like(tensor, dtype=torch.bool), items)
             if len(items) < workload.point.batch:
                 of = " of an item" if len(items) == 1 else f" of {len(items)} items"
         cause = cause_of(layer, xs, tensor) if number == 0 else "the output is finite"

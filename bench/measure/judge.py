@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from bench.machine import facts
-from bench.measure import correctness, failure, outputs, workload
+from bench.measure import correctness, elements, failure, outputs, workload
 from bench.measure.correctness import CheckResult, Form
+from bench.measure.elements import Elements
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, methods, serve
 from bench.measure.reference import Check, Computed, Expected, Target, largest_of
@@ -69,18 +70,22 @@ class Judge:
     def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Compare the outputs of timed calls in a file, whole ones and then items; reply as to `compare`.
 
-        `parts` says which items; what is `computed` for all lies in the second file.
+        `parts` says which items; what is `computed` for all lies in the second file, and the places of the `elements`
+        that are compared in the third.
         """
         form, parts = self._form, [Part(*part) for part in request["parts"]]
-        file, of_reference = request["descriptors"]
+        file, of_reference, of_places = request["descriptors"]
         *of_wholes, of_parts = _computed(request["computed"], of_reference)
+        places = Elements.read(request["elements"], of_places)
 
         def compared() -> CheckResult:
-            tensors = iter(outputs.read(file, [*form.like * len(of_wholes), *form.like_part * len(parts)]))
-            wholes = [(computed, [*islice(tensors, len(form.like))]) for computed in of_wholes]
+            whole = [*map(elements.at, places.of_whole, form.like)]
+            part = [*map(elements.at, places.of_part, form.like_part)]
+            tensors = iter(outputs.read(file, [*whole * len(of_wholes), *part * len(parts)]))
+            wholes = [(computed, [*islice(tensors, len(whole))]) for computed in of_wholes]
             items = [(part, [*islice(tensors, len(form.like_part))]) for part in parts]
             check, allowed = self._checks[AFTERWARDS], request["allowed"]
-            return correctness.compare_timed(form, check, wholes, items, of_parts, allowed)
+            return correctness.compare_timed(form, check, wholes, items, of_parts, places, allowed)
 
         return self._reply(TIMED, compared)
 

@@ -35,6 +35,7 @@ from bench.measure import (
     workload,
 )
 from bench.measure.devices import device
+from bench.measure.elements import Elements
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.graphs import Graph
 from bench.measure.outputs import Incorrect, Output
@@ -44,7 +45,7 @@ from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
 from bench.plan.names import is_own
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, PLACES, TIMED, InputValues
 from impls.attend.sdpa import explained
 from impls.catalogue import parse
 
@@ -237,10 +238,11 @@ class MeasuredCase:
             if self._inputs.are_edited():
                 raise Incorrect(f"edited its input in place ({TIMED})")
 
-    def finish(self, call_s: float, core: int | None, files: Mapping[str, int]) -> None:
+    def finish(self, call_s: float, core: int | None, elements: Any, files: Mapping[str, int]) -> None:
         """End the rounds: hand over the last outputs, measure the energy of a call of `call_s`, look for late work.
 
-        `files` are the descriptors of empty files for them.
+        `files` are those for them, which are empty, and that with the places of the `elements` of timed outputs
+        that are compared.
         """
         self._move(core)
         work, on = self._work, device(self.request.point.device)
@@ -255,7 +257,7 @@ class MeasuredCase:
             raise Incorrect(f"edited the layer's weights ({TIMED})")
         fresh = outputs.compute(self._subject, work, self._inputs.holding(self.request.inputs[AFTERWARDS]))
         self._check_form(AFTERWARDS, fresh)
-        outputs.write(self._outputs.kept, files[TIMED])
+        outputs.write(self._outputs.kept(Elements.read(elements, files[PLACES])), files[TIMED])
         outputs.write(work.handed_over(fresh.tensors), files[AFTERWARDS])
         if counter is not None:
             self._channel.announce("energy")

@@ -273,7 +273,7 @@ def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple
         finite.check(workload, layer, chosen[0], tensors, range(len(xs[0])), TIMED)
     tensors = _real(workload, xs, tensors)
     equal = _with_equal_weights(workload, *chosen) or repeat(None)
-    return tuple(Computed(tensor.cpu(), other) for tensor, other in zip(tensors, equal, strict=False))
+    return tuple(Computed(tensor, other) for tensor, other in zip(tensors, equal, strict=False))
 
 
 def targets_of_calls(check: Check, computed: Sequence[Computed], dtype: torch.dtype) -> tuple[Target, ...]:
@@ -329,7 +329,7 @@ def _with_equal_weights(workload: Workload, xs: Tensors, direction: Tensor | Non
     if other is None:
         return None
     layer = copied(other).to(xs[0].device, xs[0].dtype)
-    return tuple(each.cpu() for each in _computed(workload, layer, xs, direction))
+    return _computed(workload, layer, xs, direction)
 
 
 def relative_error(result: Tensor, expected: Tensor, scale: float) -> float:

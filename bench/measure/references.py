@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 import impls
-from bench.measure import failure, function, memory, outputs, process_state, reference, workload
+from bench.measure import elements, failure, function, memory, outputs, process_state, reference, workload
 from bench.measure.correctness import Form
 from bench.measure.devices import device
+from bench.measure.elements import Elements
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, methods, serve
 from bench.measure.judge import all_cores
@@ -71,7 +72,8 @@ class References:
     def expect_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Compute what is expected of timed calls, whole ones and then items; reply with its description.
 
-        `wholes` and `parts` say which calls and items, and `numbers` is the key of the numbers of their inputs.
+        `wholes` and `parts` say which calls and items, and `numbers` is the key of the numbers of their inputs. Of all
+        that is computed only the `elements` that are compared go into the first file, their places into the second.
         """
         outcome, work = Outcome(), self._work
         assert work is not None, "nothing was expected"
@@ -81,11 +83,19 @@ class References:
             with all_cores(work.point):
                 wholes = [_of_whole(work, numbers, TimedCall(*call)) for call in request["wholes"]]
                 computed = [*wholes, _of_parts(work, numbers, parts)]
-            outputs.write(
-                [tensor for each in computed for pair in each for tensor in pair if tensor is not None],
-                *request["descriptors"],
+            compared = Elements(
+                [elements.drawn([each.tensor for each in of]) for of in zip(*wholes, strict=True)],
+                [elements.drawn(each.tensor.unbind()) for each in computed[-1]],
             )
-            return {**dataclasses.asdict(outcome), "computed": [[*map(_of_pair, each)] for each in computed]}
+            computed = [
+                *([*map(_at, compared.of_whole, each)] for each in wholes),
+                [_at(places, each, batch=True) for places, each in zip(compared.of_part, computed[-1], strict=True)],
+            ]
+            file, of_places = request["descriptors"]
+            outputs.write([tensor for each in computed for pair in each for tensor in pair if tensor is not None], file)
+            compared.write(of_places)
+            described = [[*map(_of_pair, each)] for each in computed]
+            return {**dataclasses.asdict(outcome), "computed": described, "elements": compared.described}
         return dataclasses.asdict(outcome)
 
     def _expected(self, work: workload.Workload, shifts: dict[str, int]) -> Iterator[Check]:
@@ -121,6 +131,11 @@ def _of_parts(work: workload.Workload, numbers: int, parts: Sequence[Part]) -> S
         return reference.of_calls(work, xs, None)
     direction = torch.stack([work.direction_of(part.key)[part.item] for part in parts])
     return reference.of_calls(work, xs, direction)[: work.by_item]
+
+
+def _at(places: Tensor | None, computed: Computed, *, batch: bool = False) -> Computed:
+    """Return what was computed at these places."""
+    return Computed(*(None if each is None else elements.at(places, each, batch=batch) for each in computed))  # type: ignore[arg-type]
 
 
 def tensors_of(checks: Iterable[Check]) -> Iterator[Tensor]:

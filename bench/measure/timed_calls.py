@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from bench.measure import clock
+from bench.measure.elements import Elements, at
 from bench.measure.outputs import Incorrect, Output, check_output, check_plain, gradients, share_memory
 from bench.measure.process_state import HOOKS, ProcessState
 from bench.measure.threads import Threads, Used
@@ -216,12 +217,12 @@ class TimedOutputs:
         self._filled: tuple[int, ...] = (0, 0)
         self._last: tuple[Tensors, Tensor, Tensor] | None = None
 
-    @property
-    def kept(self) -> list[Tensor]:
-        """The whole outputs, then the items, each in the order of their places."""
+    def kept(self, compared: Elements) -> list[Tensor]:
+        """Return what is compared of the whole outputs, then of the items, each in the order of their places."""
         wholes, parts = self._filled
-        ordered = map(self._workload.ordered, self._wholes[:wholes])
-        return [tensor for each in (*ordered, *self._parts[:parts]) for tensor in each]
+        ordered = [zip(compared.of_whole, self._workload.ordered(each), strict=True) for each in self._wholes[:wholes]]
+        items = [zip(compared.of_part, each, strict=True) for each in self._parts[:parts]]
+        return [at(*pair) for pairs in (*ordered, *items) for pair in pairs]
 
     def hold(self, timing: int, xs: Tensors, result: Any, direction: Tensor) -> None:
         """Copy the result of a call on inputs with a gradient of its output; raises Incorrect for a wrong form."""

@@ -19,6 +19,9 @@ TIMED, AFTERWARDS = "in a timed call", "on fresh values after the rounds"
 GIVEN = "given"
 """The file with the weights and values of another side of a duel, which goes to a process as the files of checks do."""
 
+EXPECTED, PLACES = "expected", "places"
+"""The files with what is expected of timed calls, and with the places of the elements that are compared."""
+
 SHIFTS = 4096
 """The number of windows that can be cut out of random numbers, each shifted by one more number."""
 

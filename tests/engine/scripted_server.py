@@ -280,7 +280,7 @@ def expect(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
 
 def expect_timed(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
     """Reply that all was computed."""
-    return {"status": "ok", "detail": "", "metrics": {}, "computed": []}
+    return {"status": "ok", "detail": "", "metrics": {}, "computed": [], "elements": []}
 
 
 COARSE, COARSE_ERROR = ("sageattention", "test:coarse"), 0.03

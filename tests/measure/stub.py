@@ -23,7 +23,7 @@ from bench.measure.references import References
 from bench.measure.server import CaseWork
 from bench.plan.case import Point
 from bench.plan.weights import matches
-from bench.sampling.inputs import AFTERWARDS, GIVEN, NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, EXPECTED, GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
@@ -72,14 +72,18 @@ class Judging:
         """Return what the judge says of the output of a check."""
         return asked(self.judge, "compare", {"outputs": file}, check=check, allowed=allowed)
 
-    def compare_timed(
-        self, file: int, numbers: int, wholes: Sequence[Any], parts: Sequence[Any], allowed: float = 0.0
-    ) -> dict[str, Any]:
+    def expect_timed(self, numbers: int, wholes: Sequence[Any], parts: Sequence[Any]) -> dict[str, Any]:
+        """Have the reference compute what is expected of timed calls; return which elements of them are compared."""
+        self.files, self._parts = {name: sealed.made() for name in (EXPECTED, PLACES)}, [*parts]
+        kept = {"wholes": [*wholes], "parts": self._parts}
+        reply = asked(self.references, "expect_timed", self.files, numbers=numbers, **kept)
+        self._expected = {name: reply[name] for name in ("computed", "elements")}
+        return {"elements": reply["elements"]}
+
+    def compare_timed(self, file: int, allowed: float = 0.0) -> dict[str, Any]:
         """Return what the judge says of the outputs of timed calls."""
-        kept, computed = {"wholes": [*wholes], "parts": [*parts]}, sealed.made()
-        reply = asked(self.references, "expect_timed", {"numbers": computed}, numbers=numbers, **kept)
-        both = {"outputs": file, "numbers": computed}
-        return asked(self.judge, "compare_timed", both, parts=[*parts], computed=reply["computed"], allowed=allowed)
+        files = {"outputs": file, **self.files}
+        return asked(self.judge, "compare_timed", files, parts=self._parts, **self._expected, allowed=allowed)
 
 
 class Case:
@@ -151,9 +155,10 @@ class Case:
     def finish(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request to finish on a core."""
         self.begin()
-        files = {check: self.files[check] for check in (TIMED, AFTERWARDS)}
+        which = self.judging.expect_timed(NUMBERS, self.judged.wholes.kept, self.judged.parts.kept)
+        files = {TIMED: self.files[TIMED], AFTERWARDS: self.files[AFTERWARDS], PLACES: self.judging.files[PLACES]}
         of_files = {"files": [*files], "descriptors": [*files.values()]}
-        return self.step("finish", call_s=self.call_s, core=core, **of_files)
+        return self.step("finish", call_s=self.call_s, core=core, **which, **of_files)
 
     def step(self, name: str, **request: Any) -> dict[str, Any]:
         """Return the reply to the request for a step."""
@@ -178,11 +183,7 @@ class Case:
         for check, file in self.files.items():
             if not sealed.is_sealed(file):
                 continue
-            if check == TIMED:
-                kept = self.judged.wholes.kept, self.judged.parts.kept
-                reply = self.judging.compare_timed(file, NUMBERS, *kept)
-            else:
-                reply = self.judging.compare(check, file)
+            reply = self.judging.compare_timed(file) if check == TIMED else self.judging.compare(check, file)
             reasons[check] = reply["reason"]
         return reasons
 

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import os
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,12 +14,13 @@ import torch
 from torch import Tensor
 
 from bench.machine import sealed
+from bench.measure import elements, outputs, reference, workload
 from bench.measure import judge as judge_module
-from bench.measure import outputs, reference, workload
+from bench.measure.elements import Elements, at
 from bench.measure.references import obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues, TimedCall
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, InputValues, TimedCall
 from tests.make.points import point
 from tests.measure.stub import SEED, SHIFTS, Announcements, Judging
 
@@ -120,25 +122,45 @@ PARTS = [[11, 0, 1], [12, 2, 0], [11, 0, 0]]
 
 
 def timed(
-    judge: Judging, at: Point, change: Callable[[int, Tensor], Tensor] = lambda _, y: y, allowed: float = 0.0
+    judge: Judging, where: Point, change: Callable[[int, Tensor], Tensor] = lambda _, y: y, allowed: float = 0.0
 ) -> str:
     """Return why the outputs of timed calls are incorrect, if one of them is changed: the whole one has number -1."""
-    work = workload.make(at, SEED)
+    work = workload.make(where, SEED)
 
     def computed(call: TimedCall, number: int) -> list[Tensor]:
-        direction = work.timed.direction(call.key) if at.mode == "train" else work.direction
+        direction = work.timed.direction(call.key) if where.mode == "train" else work.direction
         of_call = dataclasses.replace(work, direction=direction)
         output = outputs.compute(workload.subject(work, "sdpa"), of_call, work.timed.inputs(5, call))
         return [change(number, output.y), *output.gradients]
 
-    wholes = [] if at.mode == "inference" else [TimedCall(10, 1)]
-    tensors = [tensor for call in wholes for tensor in computed(call, -1)]
+    wholes = [] if where.mode == "inference" else [TimedCall(10, 1)]
+    described = judge.expect_timed(5, wholes, PARTS)["elements"]
+    places = Elements.read(described, judge.files[PLACES])
+    tensors = [at(*each) for call in wholes for each in zip(places.of_whole, computed(call, -1), strict=True)]
     for number, (key, place, item) in enumerate(PARTS):
         of_call = computed(TimedCall(key, place), number)
-        tensors += [tensor[item] for tensor in of_call[: 2 if at.mode == "train" else 1]]
+        tensors += [at(*each) for each in zip(places.of_part, (tensor[item] for tensor in of_call), strict=False)]
     file = sealed.made()
     outputs.write(tensors, file)
-    return str(judge.compare_timed(file, 5, wholes, PARTS, allowed)["reason"])
+    return str(judge.compare_timed(file, allowed)["reason"])
+
+
+@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
+def test_of_a_large_tensor_some_elements_are_compared(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more are handed over; they pass if they are right, and the place of an error is that in the item."""
+    monkeypatch.setattr(elements, "ELEMENTS", 200)
+    judge = judge_of(where := point(mode=mode, batch=3, num_tokens=40, channels=32, num_heads=2))
+    assert timed(judge, where) == ""
+    described = judge.expect_timed(5, [], PARTS)["elements"]
+    assert all(number <= 200 for of in described for number in of)
+
+    def wrong(number: int, y: Tensor) -> Tensor:
+        return torch.cat([y[..., :16], y[..., 16:] + 9], -1) if number == 0 else y
+
+    in_half = r"output of item 1 .* (channels, the first is 1[6-9]|channels 16 to 31)"
+    assert re.search(in_half, timed(judge, where, wrong))
+    if mode != "inference":
+        assert f"output ({TIMED}) is off" in timed(judge, where, lambda number, y: y * 1.3 if number == -1 else y)
 
 
 def test_an_error_that_is_allowed_is_accepted_and_no_other() -> None:

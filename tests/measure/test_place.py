@@ -27,4 +27,4 @@ def test_the_place_of_an_error_names_what_is_wrong(wrong: Any, items: Sequence[i
     """
     mask = torch.zeros(4, 197, 32, dtype=torch.bool)
     wrong(mask)
-    assert place(mask, items) == text
+    assert place(mask, torch.ones_like(mask), items) == text

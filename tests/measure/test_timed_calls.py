@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from bench.measure import clock, cuda, outputs, workload
+from bench.measure.elements import Elements
 from bench.measure.outputs import Incorrect
 from bench.measure.threads import Threads
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
@@ -44,11 +45,12 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str, frozen: int | None
     timed.keep([(0, 1, 1), (1, 1, 0)], [(0, 1)])
     by_item = checked.tensors[: 2 if mode == "train" else 1]
     expected = [*checked.tensors, *(tensor[1] for tensor in by_item), *(tensor[0] for tensor in by_item)]
-    assert len(timed.kept) == len(expected)
-    for one, other in zip(timed.kept, expected, strict=True):
+    kept = timed.kept(Elements([None] * len(checked.tensors), [None] * len(by_item)))
+    assert len(kept) == len(expected)
+    for one, other in zip(kept, expected, strict=True):
         assert torch.allclose(one, other, atol=1e-6)
     if mode != "inference":
-        of_weights = [bool(tensor.any()) for tensor in timed.kept[2 : len(checked.tensors)]]
+        of_weights = [bool(tensor.any()) for tensor in kept[2 : len(checked.tensors)]]
         assert of_weights == [place != frozen for place in range(len(of_weights))]
 
 
@@ -60,7 +62,7 @@ def test_what_is_held_is_a_copy_of_the_right_form() -> None:
     timed.hold(0, xs, y, work.direction)
     y.zero_()
     timed.keep([(0, 0, 0)], [(0, 0)])
-    assert all(bool((tensor == 1).all()) for tensor in timed.kept)
+    assert all(bool((tensor == 1).all()) for tensor in timed.kept(Elements([None], [None])))
     with pytest.raises(Incorrect, match=r"output has shape .* \(in a timed call\)"):
         timed.hold(0, xs, y[:1], work.direction)
 
