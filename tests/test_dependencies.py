@@ -293,17 +293,21 @@ def test_light_packages_bring_no_torch() -> None:
 
 @pytest.mark.slow
 def test_a_process_that_compiles_nothing_imports_no_compiler() -> None:
-    """Neither to make a layer of the suite with its inputs, nor to inspect a call: its import takes a second."""
+    """Neither to measure a case and inspect its calls, nor to judge it, also for a long sequence.
+
+    Its import takes one to three seconds, and that of sympy, which torch needs for indices without memory, one.
+    """
     program = (
-        "import sys, bench.measure.server as server\n"
-        "from bench.measure import inspection, workload\n"
-        "from bench.measure.devices import device\n"
+        "import sys, pathlib, bench.measure.server as server\n"
+        "from bench.measure import cores, elements, reference\n"
         "from tests.make.points import point\n"
+        "from tests.measure.stub import case\n"
+        "cores.LONG_SCORES, reference.LONG_SCORES, elements.ELEMENTS = 100, 100, 50\n"
         "server.warm({'traces': False, 'implementations': ['eager'], 'libraries': []})\n"
-        "work = workload.make(point())\n"
-        "call = workload.step(workload.subject(work, 'eager'), work, workload.Inputs(work))\n"
-        "assert inspection.inspect(call, device('cpu')).kernels\n"
-        "print('torch._dynamo' in sys.modules)\n"
+        "with case(point(), 'eager', pathlib.Path(), thorough=True) as process:\n"
+        "    assert process.measure(2)['metrics']['kernels']\n"
+        "    assert {*process.reasons().values()} == {''}\n"
+        "print('torch._dynamo' in sys.modules or 'sympy' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == "False"

@@ -7,6 +7,7 @@ logit, and by the output with equal weights for all keys.
 import math
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,10 +62,8 @@ def in_blocks(
     size = max(1, LONG_SCORES // (q.shape[:-1].numel() // tokens * k.shape[-2]))
     blocks = [range(first, min(first + size, tokens)) for first in range(0, tokens, size)]
     k, v = repeated(q, k, v) if enable_gqa else (k, v)
-    parts = [
-        checkpoint(_rows, q[..., rows.start : rows.stop, :], k, v, scale, mask, attn_mask, rows, use_reentrant=False)
-        for rows in blocks
-    ]
+    each = partial(checkpoint, _rows, use_reentrant=False) if torch.is_grad_enabled() else _rows  # imports the compiler
+    parts = [each(q[..., rows.start : rows.stop, :], k, v, scale, mask, attn_mask, rows) for rows in blocks]
     return torch.cat(parts, dim=-2)
 
 

@@ -61,6 +61,15 @@ def at(places: Tensor | None, tensor: Tensor, *, batch: bool = False) -> Tensor:
     return tensor if places is None else tensor.flatten(int(batch))[..., places.to(tensor.device)]
 
 
+def like(places: Tensor | None, tensor: Tensor) -> Tensor:
+    """Return a tensor of the form of the elements of another at these places, without memory.
+
+    It is not indexed for that: torch imports its compiler at the first index of a tensor without memory, which takes a
+    second.
+    """
+    return tensor if places is None else torch.empty(len(places), dtype=tensor.dtype, device="meta")
+
+
 def spread(wrong: Tensor, places: Tensor | None, shape: Sequence[int]) -> Tensor:
     """Return a tensor of a shape that is True at those of these places that are True."""
     if places is None:

@@ -79,8 +79,8 @@ class Judge:
         places = Elements.read(request["elements"], of_places)
 
         def compared() -> CheckResult:
-            whole = [*map(elements.at, places.of_whole, form.like)]
-            part = [*map(elements.at, places.of_part, form.like_part)]
+            whole = [*map(elements.like, places.of_whole, form.like)]
+            part = [*map(elements.like, places.of_part, form.like_part)]
             tensors = iter(outputs.read(file, [*whole * len(of_wholes), *part * len(parts)]))
             wholes = [(computed, [*islice(tensors, len(whole))]) for computed in of_wholes]
             items = [(part, [*islice(tensors, len(form.like_part))]) for part in parts]
