@@ -52,7 +52,9 @@ def drawn(tensors: Sequence[Tensor]) -> Tensor | None:
     places = expected.nonzero().flatten().cpu()
     if len(places) > ELEMENTS:
         generator = torch.Generator().manual_seed(random.SystemRandom().getrandbits(63))
-        places = places[torch.randint(len(places), (ELEMENTS,), generator=generator).unique()]
+        within = torch.rand(ELEMENTS, generator=generator, dtype=torch.float64)
+        one_of_each_part = (torch.arange(ELEMENTS) + within) * (len(places) / ELEMENTS)
+        places = places[one_of_each_part.long().clamp(max=len(places) - 1)]
     return None if len(places) == len(expected) else places
 
 
