@@ -22,8 +22,8 @@ MORE, MORE_S, MORE_BYTES = 216, 0.1, 1 << 26
 mistakes are found by many looks."""
 
 FEWEST, MOST_BYTES = 4, 1 << 30
-"""No more items are judged than have so many bytes, but FEWEST: on an H200 the handing over of 200 items of 3 MB took
-longer than the rounds, and items of 64 heads at 8,192 tokens have 268 MB."""
+"""No more items are judged than have so many bytes, but FEWEST: a process holds all of them until its last calls, and
+items of 64 heads at 8,192 tokens have 268 MB."""
 
 WHOLES = 2
 """The timed calls of a process whose outputs are judged whole, in modes with gradients: the gradient of a weight is a
