@@ -280,7 +280,12 @@ def test_processes_are_prepared_in_random_order(servers: Pool) -> None:
         return prepared[0]
 
     assert {first(seed, thorough=True) for seed in range(6)} == {"eager"}
-    assert {first(seed, thorough=False) for seed in range(12)} == {"a", "b", "eager"}
+    seen: set[str] = set()
+    for seed in range(60):  # the order is drawn by the system: one in a billion of honest ones has no "b" first
+        seen.add(first(seed, thorough=False))
+        if len(seen) == 3:
+            break
+    assert seen == {"a", "b", "eager"}
 
 
 def test_memory_that_ran_out_beside_others_is_no_result(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
