@@ -281,7 +281,7 @@ def test_processes_are_prepared_in_random_order(servers: Pool) -> None:
 
     assert {first(seed, thorough=True) for seed in range(6)} == {"eager"}
     seen: set[str] = set()
-    for seed in range(60):  # the order is drawn by the system: one in a billion of honest ones has no "b" first
+    for seed in range(60):  # the system draws the order: in one of ten billion such loops one is never first
         seen.add(first(seed, thorough=False))
         if len(seen) == 3:
             break
