@@ -150,10 +150,10 @@ class PointJudge:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
         return self._compare(member, check, {"request": "compare", "check": check})
 
-    def expect_timed(self, member: Member) -> dict[str, Any]:
-        """Compute what is expected of a member's timed calls, before it hands them over; return which elements.
+    def expect_timed(self, member: Member) -> None:
+        """Compute what is expected of a member's timed calls, before it hands them over.
 
-        The member's files EXPECTED and PLACES hold it. Raises Ended if the layer's own output isn't finite, and Died.
+        Its files EXPECTED and PLACES hold that. Raises Ended if the layer's own output isn't finite, and Died.
         """
         assert member.judged is not None
         kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
@@ -164,7 +164,6 @@ class PointJudge:
         if reply.status != "ok":
             raise Died("error", reply.detail, is_outside=True)
         member.expected = {"computed": reply.computed, "elements": reply.elements}
-        return {"elements": reply.elements}
 
     def compare_timed(self, member: Member) -> None:
         """Compare the outputs of a member's timed calls; raises Ended if one is incorrect."""

@@ -480,8 +480,13 @@ class Replicate:
                 raise Ended("error", objection)
         if core is not None and member.worker is not None:
             self._neighbours.move(member.worker, core)
-        which = self._judge(member).expect_timed(member)
-        request = {"request": "finish", "call_s": member.latency_s, "core": core, **which}
+        self._judge(member).expect_timed(member)
+        request = {
+            "request": "finish",
+            "call_s": member.latency_s,
+            "core": core,
+            "elements": member.expected["elements"],
+        }
         return member.post({**request, "files": [TIMED, AFTERWARDS, PLACES]}, stage="last calls")
 
     def _finish(self, member: Member, busy: Sequence[Member]) -> None:

@@ -1,8 +1,9 @@
 """The comparison of outputs with those of the reference: an implementation with other numbers gets no time."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import torch
@@ -112,11 +113,11 @@ def compare_timed(
     results: list[CheckResult] = []
     for computed, tensors in wholes:
         targets = _allowing(targets_of_calls(check, computed, tensors[0].dtype), allowed)
-        for number, of in enumerate(zip(form.names, tensors, targets, compared.of_whole, strict=True)):
-            name, tensor, target, places = of
-            shape = form.shapes[number]
+        for number, of in enumerate(zip(form.names, form.shapes, tensors, targets, compared.of_whole, strict=True)):
+            name, shape, tensor, target, places = of
             items = range(shape[0]) if number < form.by_item else ()
-            results.append(_compare(form, f"{name} ({TIMED})", tensor, target, items, places, shape))
+            in_whole = partial(spread, places=places, shape=shape)
+            results.append(_compare(form, f"{name} ({TIMED})", tensor, target, items, in_whole))
     targets = _allowing(targets_of_calls(check, of_parts, parts[0][1][0].dtype), allowed)
     for number, (part, tensors) in enumerate(parts):
         results += _compared_part(form, part, tensors, targets, number, compared.of_part)
@@ -139,8 +140,9 @@ def _compared_part(
     of_each = zip(form.names, form.shapes, tensors, targets, compared, strict=False)
     for name, shape, tensor, target, places in of_each:
         equal = None if target.equal is None else target.equal[[number]]
-        own, shape = target._replace(tensor=target.tensor[[number]], equal=equal), [1, *shape[1:]]
-        yield _compare(form, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item], places, shape)
+        own = target._replace(tensor=target.tensor[[number]], equal=equal)
+        in_item = partial(spread, places=places, shape=[1, *shape[1:]])
+        yield _compare(form, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item], in_item)
 
 
 def _compared(
@@ -162,10 +164,9 @@ def _compare(
     result: Tensor,
     target: Target,
     items: Sequence[int],
-    places: Tensor | None = None,
-    shape: Sequence[int] = (),
+    in_whole: Callable[[Tensor], Tensor] = lambda some: some,
 ) -> CheckResult:
-    """Return the result of a tensor for some items; with places it is that part of one of another shape."""
+    """Return the result of a tensor for some items; `in_whole` puts its elements where they are in the whole one."""
     error = reference.relative_error(result, target.tensor, target.scale)
     way = reference.way_to_equal_weights(result, target)
     reason = ""
@@ -173,8 +174,8 @@ def _compare(
         error, reason = math.inf, f"{name} can't be judged: what is expected {NOT_FINITE}"
     elif not error <= target.tolerance:
         is_wrong = ~(reference.difference(result, target.tensor).abs() <= target.tolerance * target.scale)
-        is_wrong, judged = (spread(each, places, shape or result.shape) for each in (is_wrong, ~target.tensor.isnan()))
-        where = place(is_wrong, judged, items, OF_HEADS if form.is_core else ()) if items else ""
+        judged = in_whole(~target.tensor.isnan())
+        where = place(in_whole(is_wrong), judged, items, OF_HEADS if form.is_core else ()) if items else ""
         reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"
         reason += f", at {where}" if where else ""
     elif way > EQUAL_WEIGHTS:

@@ -21,6 +21,7 @@ from bench.measure.outputs import Incorrect, Output, check_output, check_plain, 
 from bench.measure.process_state import HOOKS, ProcessState
 from bench.measure.threads import Threads, Used
 from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
+from bench.plan.errors import NOT_FINITE
 from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
 
@@ -218,8 +219,13 @@ class TimedOutputs:
         self._last: tuple[Tensors, Tensor, Tensor] | None = None
 
     def kept(self, compared: Elements) -> list[Tensor]:
-        """Return what is compared of the whole outputs, then of the items, each in the order of their places."""
+        """Return what is compared of the whole outputs, then of the items, each in the order of their places.
+
+        Raises Incorrect if an output of these isn't finite, also where nothing is compared.
+        """
         wholes, parts = self._filled
+        if not all(bool(each[0].isfinite().all()) for each in (*self._wholes[:wholes], *self._parts[:parts])):
+            raise Incorrect(f"output {NOT_FINITE} ({TIMED})")
         ordered = [zip(compared.of_whole, self._workload.ordered(each), strict=True) for each in self._wholes[:wholes]]
         items = [zip(compared.of_part, each, strict=True) for each in self._parts[:parts]]
         return [at(*pair) for pairs in (*ordered, *items) for pair in pairs]

@@ -55,7 +55,10 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str, frozen: int | None
 
 
 def test_what_is_held_is_a_copy_of_the_right_form() -> None:
-    """Work that ends later changes nothing of it; another form is refused before it is copied."""
+    """Work that ends later changes nothing of it; another form is refused before it is copied.
+
+    What isn't finite is refused before it is handed over, also where it is not compared.
+    """
     work = workload.make(point())
     xs, y = work.inputs(), torch.ones_like(work.direction)
     timed = TimedOutputs(workload.subject(work, "eager"), work, outputs.Output(xs, y), timings=1, wholes=1, parts=1)
@@ -65,6 +68,11 @@ def test_what_is_held_is_a_copy_of_the_right_form() -> None:
     assert all(bool((tensor == 1).all()) for tensor in timed.kept(Elements([None], [None])))
     with pytest.raises(Incorrect, match=r"output has shape .* \(in a timed call\)"):
         timed.hold(0, xs, y[:1], work.direction)
+    y[0, -1] = torch.nan
+    timed.hold(0, xs, y, work.direction)
+    timed.keep([(0, 0, 0)], [])
+    with pytest.raises(Incorrect, match=r"output is not finite \(in a timed call\)"):
+        timed.kept(Elements([None], [torch.tensor([0])]))
 
 
 def timed_calls(call: Callable[[torch.Tensor], object], *, reuses: bool) -> tuple[TimedCalls, Callable[[], object]]:
