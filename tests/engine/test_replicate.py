@@ -428,9 +428,14 @@ def test_beside_one_that_keeps_its_core_all_stay_on_one(servers: Pool, asked: As
 
 
 def test_the_core_of_the_samples_is_another_in_another_replicate(servers: Pool, asked: Asked) -> None:
-    """A neighbour then slows all of a replicate alike, and not the same in each."""
-    for seed in range(12):
+    """A neighbour then slows all of a replicate alike, and not the same in each.
+
+    One core of three stays unseen in 50 replicates once in 200 million times.
+    """
+    for seed in range(50):
         measured(servers, "eager", seed=seed, length=SHORTEST)
+        if {*asked.cores["sample"]} == {4, 5, 6}:
+            break
     assert {*asked.cores["sample"]} == {4, 5, 6}
 
 
