@@ -9,10 +9,9 @@ from collections.abc import Callable
 from functools import cache
 from itertools import repeat
 from operator import attrgetter
+from statistics import quantiles
 from time import perf_counter
 from typing import NamedTuple, Protocol
-
-import numpy as np
 
 from bench.sampling.rounds import Sample
 
@@ -181,6 +180,12 @@ def _settled(values: list[float], window: int) -> bool:
     """Return whether the last two windows agree."""
     if len(values) < 2 * window:
         return False
-    before, after = np.percentile(np.reshape(values[-2 * window :], (2, window)), [25, 50, 75], axis=1).T
+    before, after = _quartiles(values[-2 * window : -window]), _quartiles(values[-window:])
     spread_changed = abs((after[2] - after[0]) - (before[2] - before[0]))
-    return bool(np.all(abs(after - before) <= WARM_QUARTILES * before) and spread_changed <= WARM_SPREAD * before[1])
+    are_near = all(abs(now - earlier) <= WARM_QUARTILES * earlier for earlier, now in zip(before, after, strict=True))
+    return are_near and spread_changed <= WARM_SPREAD * before[1]
+
+
+def _quartiles(values: list[float]) -> list[float]:
+    """Return the quartiles of one value or more; numpy's first percentile imports for 25 ms in each process."""
+    return quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3

@@ -80,9 +80,12 @@ class Report(Comparison):
 
     @cached_property
     def rows(self) -> list[Change]:
-        """The changes by verdict, worst first, and within a verdict by their ratio, slowest first."""
+        """The changes by verdict, worst first, and within a verdict by their ratio, slowest first.
+
+        Those that print the same ratio stay as they are in the table.
+        """
         rank = list(verdicts.VERDICTS).index
-        return sorted(self.changes, key=lambda of: (rank(of.verdict), of.numbers()["change"] or 1))
+        return sorted(self.changes, key=lambda of: (rank(of.verdict), round(of.numbers()["change"] or 1, 3)))
 
     @cached_property
     def judged(self) -> list[Change]:
@@ -376,7 +379,7 @@ def _nothing_judged(report: Report) -> str:
 
 def _named(affected: Sequence[Change], what: str, report: Report) -> str:
     """Return the number of affected rows, and the worst by name."""
-    worst = sorted(affected, key=lambda of: 0.0 if math.isnan(of.ratio.value) else -abs(math.log(of.ratio.value)))
+    worst = sorted(affected, key=lambda of: 0.0 if math.isnan(of.ratio.value) else -abs(round(of.ratio.value - 1, 3)))
     names = [
         f"{report.named(of)}{f' {signed_percent(of.ratio.value)}' if of.verdict in CHANGED else ''}" for of in worst
     ]
