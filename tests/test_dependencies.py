@@ -291,23 +291,30 @@ def test_light_packages_bring_no_torch() -> None:
     assert {name for name in imported() if package_of(name) in LIGHT} - {"bench.__main__"} == set(names)
 
 
-@pytest.mark.slow
-def test_a_process_that_compiles_nothing_imports_no_compiler() -> None:
-    """Neither to measure a case and inspect its calls, nor to judge it, also for a long sequence.
+LONG = "cores.LONG_SCORES, reference.LONG_SCORES, elements.ELEMENTS = 100, 100, 50"
 
-    Its import takes one to three seconds, and that of sympy, which torch needs for indices without memory, one.
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "sizes"), [("inference", LONG), ("train", "")])
+def test_a_process_that_compiles_nothing_imports_no_compiler(mode: str, sizes: str) -> None:
+    """Neither to measure a case and inspect its calls, nor to judge it, without gradients also for a long sequence.
+
+    Its import takes one to three seconds, and that of sympy one: torch needs it for indices without memory, and for
+    gradients, for which the server imports it.
     """
     program = (
         "import sys, pathlib, bench.measure.server as server\n"
         "from bench.measure import cores, elements, reference\n"
         "from tests.make.points import point\n"
         "from tests.measure.stub import case\n"
-        "cores.LONG_SCORES, reference.LONG_SCORES, elements.ELEMENTS = 100, 100, 50\n"
-        "server.warm({'traces': False, 'implementations': ['eager'], 'libraries': []})\n"
-        "with case(point(), 'eager', pathlib.Path(), thorough=True) as process:\n"
+        f"{sizes}\n"
+        f"trained = {mode == 'train'}\n"
+        "server.warm({'traces': False, 'gradients': trained, 'implementations': ['eager'], 'libraries': []})\n"
+        "before = {*sys.modules}\n"
+        f"with case(point(mode={mode!r}), 'eager', pathlib.Path(), thorough=True) as process:\n"
         "    assert process.measure(2)['metrics']['kernels']\n"
         "    assert {*process.reasons().values()} == {''}\n"
-        "print('torch._dynamo' in sys.modules or 'sympy' in sys.modules)\n"
+        "print({'torch._dynamo', 'sympy'} & ({*sys.modules} - before) or 'none')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == "False"
+    assert done.stdout.split()[-1] == "none"

@@ -63,7 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     modules = dict.fromkeys(name for name in named if ":" in name)
     with contextlib.ExitStack() as stack:
         with waiting(f"{checkouts}starting the processes of both sides, which import {listed(['torch', *modules])}"):
-            sides = stack.enter_context(grounds((before, after), PROCESSES if is_shared else 1))
+            servers, trained = (
+                PROCESSES if is_shared else 1,
+                {*options.overrides(arguments).get("mode", ())} - {"inference"},
+            )
+            sides = stack.enter_context(grounds((before, after), servers, with_gradients=bool(trained)))
             sweeps = _sweeps(arguments, sides)
         if len({len(sweep.points) for sweep in sweeps}) > 1:
             raise WrongRequest("both layers must have the same points, and one has more; give columns that both take")

@@ -57,11 +57,11 @@ class Ground:
 
 
 @contextmanager
-def grounds(sides: tuple[Side, Side], servers: int) -> Iterator[tuple[Ground, Ground]]:
+def grounds(sides: tuple[Side, Side], servers: int, *, with_gradients: bool = False) -> Iterator[tuple[Ground, Ground]]:
     """Give both sides their processes; they share them if they differ in nothing that a process begins with.
 
-    The files of revisions lie in a temporary folder that is removed at the end. Raises WrongRequest for a checkout that
-    can't be made.
+    `with_gradients` is as in a Pool. The files of revisions lie in a temporary folder that is removed at the end.
+    Raises WrongRequest for a checkout that can't be made.
     """
     with ExitStack() as stack:
         scratch = stack.enter_context(closing(Scratch())) if any(side.checkout for side in sides) else None
@@ -70,17 +70,22 @@ def grounds(sides: tuple[Side, Side], servers: int) -> Iterator[tuple[Ground, Gr
             checkout = checked_out(side.checkout, scratch.folder) if scratch and side.checkout else None
             # one checkout or interpreter twice is an A/A: each side has its processes
             shared = [] if side.checkout or side.python else made
-            pool = shared[0].pool if shared else stack.enter_context(closing(_pool(sides, side, checkout, servers)))
+            if shared:
+                pool = shared[0].pool
+            else:
+                new = _pool(sides, side, checkout, servers, with_gradients=with_gradients)
+                pool = stack.enter_context(closing(new))
             made.append(Ground(side, pool, checkout))
         before, after = made
         yield before, after
 
 
-def _pool(sides: Sequence[Side], side: Side, checkout: Checkout | None, servers: int) -> Pool:
+def _pool(sides: Sequence[Side], side: Side, checkout: Checkout | None, servers: int, *, with_gradients: bool) -> Pool:
     here = [each for each in sides if (each.checkout, each.python) == (side.checkout, side.python)]
     implementations = [each.implementation for each in here]
     paths = checkout.paths if checkout else ()
-    return Pool(servers, implementations, side.python or None, libraries(each.layer for each in here), paths)
+    needed = libraries(each.layer for each in here)
+    return Pool(servers, implementations, side.python or None, needed, paths, with_gradients=with_gradients)
 
 
 @dataclass(frozen=True)

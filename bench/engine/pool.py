@@ -74,6 +74,7 @@ class Pool:
     Those of a kind of device that is not forked warm have imported torch, and no compiler and no library.
     `python` is the interpreter of another environment, None means this one. `libraries` are those that models come
     from; a server imports them before it forks. `paths` are folders that come first where modules are searched.
+    With gradients a server also imports what torch imports for them.
     """
 
     def __init__(
@@ -83,12 +84,15 @@ class Pool:
         python: str | None = None,
         libraries: Sequence[str] = (),
         paths: Sequence[str] = (),
+        *,
+        with_gradients: bool = False,
     ) -> None:
         self.size = size
         self.implementations = implementations
         self.libraries = libraries
         self.python = python
         self.paths = paths
+        self.with_gradients = with_gradients
         self._servers: dict[Key, Server] = {}
         self._cold: set[Key] = set()
         """The servers that are not yet ready."""
@@ -116,7 +120,11 @@ class Pool:
         needed = libraries(point.layer for point in sweep.points)
         if admission.nothing_fits(sweep, facts.available_bytes()):
             return cls(1, (), libraries=needed)
-        return cls(servers or sweep.effort.processes, sweep.implementations, libraries=needed)
+        size, with_gradients = (
+            servers or sweep.effort.processes,
+            any(point.mode != "inference" for point in sweep.points),
+        )
+        return cls(size, sweep.implementations, libraries=needed, with_gradients=with_gradients)
 
     @property
     def folder(self) -> Path:
@@ -312,7 +320,8 @@ class Pool:
         names = {"implementations": self.implementations, "libraries": self.libraries} if is_warm else {}
         entries = (IMPLEMENTATIONS.get(parse(name).base) for name in self.implementations)
         traces = bool(self.libraries) or any(entry is not None and entry.compiles for entry in entries)
-        return {"request": "warm", "traces": traces, "implementations": (), "libraries": (), **names}
+        used = {"traces": traces, "gradients": self.with_gradients}
+        return {"request": "warm", **used, "implementations": (), "libraries": (), **names}
 
 
 def _settings(point: Point) -> Settings:

@@ -49,13 +49,16 @@ ENVELOPE = ("request", "id", "files", "descriptors")
 def warm(request: dict[str, Any]) -> None:
     """Use once what torch imports at its first use, so that forked processes find it ready.
 
-    That is the device meta if modules of others are traced or an implementation compiles, the compiler for these, the
-    libraries that models come from, and the counter of their operations. Compiler and libraries ask CUDA about its
-    devices, so that forked processes can't use a GPU: for those the request names neither.
+    That is the device meta if modules of others are traced or an implementation compiles, the compiler for these, what
+    compares the shapes of gradients, the libraries that models come from, and the counter of their operations. Compiler
+    and libraries ask CUDA about its devices, so that forked processes can't use a GPU: those get none of it.
     Errors are left to the cases that have them. No module of a user is imported, and no GPU is used.
     """
     if request["traces"]:
         torch.empty(1, 1, device="meta") + 1  # imports most of the compiler, for seconds on some machines
+    if request["gradients"]:
+        with contextlib.suppress(ImportError):  # torch.autograd.grad imports it, with sympy, for most of a second
+            importlib.import_module("torch.fx.experimental.symbolic_shapes")
     if any(impls.compiles(name) for name in request["implementations"] if not is_own(name)):
         with contextlib.suppress(Exception):
             _compile_once()

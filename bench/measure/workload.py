@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import chain, cycle
 from typing import Any, NamedTuple, Protocol, cast
 
-import numpy as np
 import torch
+from numpy import random as numpy_random
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -477,14 +477,14 @@ def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> W
 @contextmanager
 def _python_seeded(seed: int) -> Iterator[None]:
     """Let Python and NumPy draw the same random numbers inside, from which a layer may choose how it computes."""
-    before = random.getstate(), np.random.get_state()
+    before = random.getstate(), numpy_random.get_state()
     random.seed(seed)
-    np.random.seed(seed)
+    numpy_random.seed(seed)
     try:
         yield
     finally:
         random.setstate(before[0])
-        np.random.set_state(before[1])
+        numpy_random.set_state(before[1])
 
 
 def _lengths(point: Point) -> tuple[int, ...]:

@@ -368,7 +368,7 @@ def _jittered(value_s: float) -> float:
 
 
 WARMED: list[str] = []
-"""For what the server was warmed: tracing, and the implementations and libraries that it was told."""
+"""For what the server was warmed: tracing, gradients, and the implementations and libraries that it was told."""
 
 LIVING: set[Worker] = set()
 """The workers that are prepared and have not ended, if all are threads of this process."""
@@ -395,7 +395,8 @@ def reference(channel: Channel) -> None:
 
 def warm(request: dict[str, Any]) -> None:
     """Compile nothing, and keep for what it was asked."""
-    WARMED.extend([*["traces"] * request["traces"], *request["implementations"], *request["libraries"]])
+    used = [name for name in ("traces", "gradients") if request[name]]
+    WARMED.extend([*used, *request["implementations"], *request["libraries"]])
 
 
 if __name__ == "__main__":

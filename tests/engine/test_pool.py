@@ -120,17 +120,17 @@ def test_servers_of_a_point_start_together(two: Pool) -> None:
 
 
 def test_the_processes_of_a_gpu_are_forked_from_a_server_that_can_fork_them(one: Pool) -> None:
-    """It imports no library, and what tracing needs. Those of a CPU in the same run come from one that is warm.
+    """It imports no library, and what tracing and gradients need. Those of a CPU in the same run come from a warm one.
 
     The machine is described by one that may ask CUDA. The first kernel of a GPU starts no processes that compile
     others.
     """
-    one.libraries = ("timm",)
+    one.libraries, one.with_gradients = ("timm",), True
     request = {"request": "do", "what": "tell"}
     with one.worker(point()) as on_cpu, one.worker(point(device="cuda:1")) as on_gpu:
         of_cpu, of_gpu = (worker.ask(request, CHECK_S) for worker in (on_cpu, on_gpu))
         assert server_of(one.judging("reference", point(device="cuda"))) == server_of(on_gpu)
-    assert (of_cpu["warmed"], of_gpu["warmed"]) == (["traces", "eager", "timm"], ["traces"])
+    assert (of_cpu["warmed"], of_gpu["warmed"]) == (["traces", "gradients", "eager", "timm"], ["traces", "gradients"])
     threads = [each["variables"].get("TORCHINDUCTOR_COMPILE_THREADS") for each in (of_cpu, of_gpu)]
     assert threads == [os.environ.get("TORCHINDUCTOR_COMPILE_THREADS"), "1"]
 

@@ -25,7 +25,7 @@ Measured = Callable[..., dict[str, Member]]
 @pytest.fixture(scope="session")
 def pool() -> Iterator[Pool]:
     """Return a pool whose server has imported torch, and has not used the compiler."""
-    opened = Pool(1, ())
+    opened = Pool(1, (), with_gradients=True)
     yield opened
     opened.close()
 
