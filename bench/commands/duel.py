@@ -63,11 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     modules = dict.fromkeys(name for name in named if ":" in name)
     with contextlib.ExitStack() as stack:
         with waiting(f"{checkouts}starting the processes of both sides, which import {listed(['torch', *modules])}"):
-            servers, trained = (
-                PROCESSES if is_shared else 1,
-                {*options.overrides(arguments).get("mode", ())} - {"inference"},
-            )
-            sides = stack.enter_context(grounds((before, after), servers, with_gradients=bool(trained)))
+            trained = any(mode != "inference" for mode in options.overrides(arguments).get("mode", ()))
+            servers = PROCESSES if is_shared else 1
+            sides = stack.enter_context(grounds((before, after), servers, with_gradients=trained))
             sweeps = _sweeps(arguments, sides)
         if len({len(sweep.points) for sweep in sweeps}) > 1:
             raise WrongRequest("both layers must have the same points, and one has more; give columns that both take")

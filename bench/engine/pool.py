@@ -120,11 +120,9 @@ class Pool:
         needed = libraries(point.layer for point in sweep.points)
         if admission.nothing_fits(sweep, facts.available_bytes()):
             return cls(1, (), libraries=needed)
-        size, with_gradients = (
-            servers or sweep.effort.processes,
-            any(point.mode != "inference" for point in sweep.points),
-        )
-        return cls(size, sweep.implementations, libraries=needed, with_gradients=with_gradients)
+        size = servers or sweep.effort.processes
+        trained = any(point.mode != "inference" for point in sweep.points)
+        return cls(size, sweep.implementations, libraries=needed, with_gradients=trained)
 
     @property
     def folder(self) -> Path:

@@ -49,9 +49,9 @@ ENVELOPE = ("request", "id", "files", "descriptors")
 def warm(request: dict[str, Any]) -> None:
     """Use once what torch imports at its first use, so that forked processes find it ready.
 
-    That is the device meta if modules of others are traced or an implementation compiles, the compiler for these, what
-    compares the shapes of gradients, the libraries that models come from, and the counter of their operations. Compiler
-    and libraries ask CUDA about its devices, so that forked processes can't use a GPU: those get none of it.
+    That is the device meta if modules of others are traced or an implementation compiles, what compares the shapes of
+    gradients, the compiler, the libraries that models come from, and the counter of their operations. Compiler and
+    libraries ask CUDA about its devices, so that forked processes can't use a GPU: for those the request names neither.
     Errors are left to the cases that have them. No module of a user is imported, and no GPU is used.
     """
     if request["traces"]:

@@ -379,7 +379,9 @@ def _nothing_judged(report: Report) -> str:
 
 def _named(affected: Sequence[Change], what: str, report: Report) -> str:
     """Return the number of affected rows, and the worst by name."""
-    worst = sorted(affected, key=lambda of: 0.0 if math.isnan(of.ratio.value) else -abs(round(of.ratio.value - 1, 3)))
+    worst = sorted(
+        affected, key=lambda of: 0.0 if math.isnan(of.ratio.value) else -abs(round(math.log(of.ratio.value), 3))
+    )
     names = [
         f"{report.named(of)}{f' {signed_percent(of.ratio.value)}' if of.verdict in CHANGED else ''}" for of in worst
     ]
