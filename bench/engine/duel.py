@@ -70,11 +70,8 @@ def grounds(sides: tuple[Side, Side], servers: int, *, with_gradients: bool = Fa
             checkout = checked_out(side.checkout, scratch.folder) if scratch and side.checkout else None
             # one checkout or interpreter twice is an A/A: each side has its processes
             shared = [] if side.checkout or side.python else made
-            if shared:
-                pool = shared[0].pool
-            else:
-                new = _pool(sides, side, checkout, servers, with_gradients=with_gradients)
-                pool = stack.enter_context(closing(new))
+            new = partial(_pool, sides, side, checkout, servers, with_gradients=with_gradients)
+            pool = shared[0].pool if shared else stack.enter_context(closing(new()))
             made.append(Ground(side, pool, checkout))
         before, after = made
         yield before, after
