@@ -47,7 +47,7 @@ def bench(session: nox.Session) -> None:
     """
     _install_named(session)
     # after Ctrl-C it ends its workers and says how to go on
-    _run(session, "pytest", str(ROOT / "bench"), *session.posargs, interrupt_timeout=30, terminate_timeout=5)
+    _run(session, "bench", "run", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
 
 
 def _install_named(session: nox.Session) -> None:

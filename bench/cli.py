@@ -5,21 +5,14 @@ Until `main` has seen to signals nothing is imported that takes a while.
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from bench.machine.signals import on_end
-
-INTERRUPTED = 130
-"""The exit status of a program that Ctrl-C ended."""
+from bench.machine.signals import INTERRUPTED, interrupt, on_end
 
 BROKEN_PIPE = 141
 """The exit status of a program whose output nobody reads any more, as in `list | head`: that of shells."""
-
-RUN = "run"
-"""The command that sees to signals itself once it measures; before that it holds nothing."""
 
 
 def installed() -> int:
@@ -60,8 +53,8 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
         return WRONG
     arguments = _parser(words[:1]).parse_args(words)
     module = import_module(f"{__package__}.commands.{arguments.command}")
-    if is_program and arguments.command != RUN:
-        on_end(signal.default_int_handler)
+    if is_program:
+        on_end(interrupt)
     try:
         status: int = module.run(arguments)
     except WrongRequest as error:

@@ -29,12 +29,12 @@ def test_what_has_a_name_is_listed() -> None:
     assert command("list").returncode == 0
 
 
-@pytest.mark.parametrize(("words", "status"), [(("run",), 4), (("duel", "eager", "sdpa"), 2)])
+@pytest.mark.parametrize("words", [("run",), ("duel", "eager", "sdpa")])
 @pytest.mark.parametrize("device", ["cuda", "cuda:7"])
-def test_a_gpu_is_refused_in_one_line(words: tuple[str, ...], status: int, device: str, tmp_path: Path) -> None:
+def test_a_gpu_is_refused_in_one_line(words: tuple[str, ...], device: str, tmp_path: Path) -> None:
     """It names what this process sees."""
     done = command(*words, "--device", device, "--run", str(tmp_path / "run"))
-    assert done.returncode == status
+    assert done.returncode == 2
     (line,) = [each for each in (done.stdout + done.stderr).splitlines() if "can't be used here" in each]
     assert f"device = {device} " in line
 

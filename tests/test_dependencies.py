@@ -57,7 +57,7 @@ AROUND = {name: name.rpartition(".")[0] for name in BELOW if name.rpartition("."
 TOP_LEVEL = "bench"
 """The modules in bench/ itself: only entry points, above all packages."""
 
-ENTRY_POINTS = {"__init__", "__main__", "cli", "conftest", "test_sweep"}
+ENTRY_POINTS = {"__init__", "__main__", "cli", "conftest"}
 """The entry points: the library, the command line, and the modules that pytest reads in its folder."""
 
 USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}

@@ -128,7 +128,7 @@ def test_the_names_that_stay_exist_and_examples_import_no_others() -> None:
     assert {(module, name) for module, names in shown for name in names.split(", ")} <= promised
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "run"])  # it has the options of pytest bench
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_written_with_options_that_it_has(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A line with a command or its nox session can be typed as it stands, and no option is found in `--help` alone."""
     with pytest.raises(SystemExit):

@@ -57,12 +57,10 @@ def _add_answer(add_option: Callable[..., Any], formats: Sequence[str], what: st
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Measure a sweep, as `pytest bench` does and with its options.
-
-    All words are left to the command, `-h` too, because pytest reads them.
-    """
-    parser.prefix_chars = "\0"
-    parser.add_argument("words", nargs="*")
+    """Measure a sweep, or go on with a run."""
+    parser.description, parser.formatter_class = options.EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.usage = "%(prog)s [options]"
+    options.add(lambda title: parser.add_argument_group(title).add_argument)
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:

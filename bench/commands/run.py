@@ -1,67 +1,155 @@
-"""Measure a sweep, as `pytest bench` does and with its options."""
+"""Measure a sweep, or go on with a run."""
 
 import argparse
-import contextlib
-import os
+import shlex
+from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import pytest
+from rich.console import Console
 
-from bench.commands import FINE
+from bench.commands import BAD, FINE
+from bench.engine import admission
+from bench.engine.pool import Pool
 from bench.harness import options
-from bench.plan.invocation import short
+from bench.harness.progress import Progress, put, say
+from bench.machine.signals import INTERRUPTED
+from bench.plan.errors import WrongRequest, refusing
+from bench.plan.invocation import suite
+from bench.show.terminal.console import console, rendered
+from bench.show.text import counted
 
-FOLDER = Path(__file__).parents[1]
-"""The folder of the test that measures a point."""
-
-WITHOUT_SETTINGS = (
-    "-c", os.devnull, "--rootdir", str(FOLDER), "--confcutdir", str(FOLDER), "--import-mode", "importlib",
-    "-p", "no:cacheprovider", "-p", "pytest_benchmark.plugin",
-)  # fmt: skip
-"""Options by which no file of the folder in which the command runs is pytest's: no settings and no conftest.py."""
+if TYPE_CHECKING:  # slow to import, and the first line should appear at once
+    from bench.analyse.analysed_run import AnalysedRun
+    from bench.engine.run import Run
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the test that measures, without settings and plugins of the user's own tests; return pytest's exit status.
-
-    With `-h` or `--help` print the options of a sweep instead.
-    """
-    if {"-h", "--help"} & {*arguments.words}:
-        _help().print_help()
+    """Measure a sweep while its progress is shown, and say what it found; BAD if a point fails by `--fail-on`."""
+    sweep, fail_on, shown = options.sweep(arguments), options.fail_on(arguments), console()
+    if arguments.list:
+        for point in sweep.points:
+            put(shown, point.name)
         return FINE
-    os.environ.pop("PYTEST_ADDOPTS", None)
-    os.environ.pop("PYTEST_PLUGINS", None)
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    benchmarks = Path(".benchmarks")  # pytest-benchmark makes it, also if nothing is saved there
-    is_new = not benchmarks.exists()
-    status = int(pytest.main([*WITHOUT_SETTINGS, str(FOLDER / "test_sweep.py"), *arguments.words], plugins=[Alone()]))
-    with contextlib.suppress(OSError):
-        if is_new:
-            benchmarks.rmdir()
-    return status
+    shard = f"-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else ""
+    folder = options.run_folder(arguments, f"{sweep.name}{shard}")
+    progress, opened = Progress(sweep, sweep.points, shown), None
+    try:
+        with ExitStack() as stack:
+            stack.callback(progress.close)
+            progress.opened(folder)
+            pool = Pool.of(sweep)
+            if not arguments.run or not folder.exists():  # servers import torch while this process imports the engine
+                pool.begin(sweep.points[0])
+            from bench.engine.run import Run
+
+            of_run = {"extend": arguments.extend, "retry_failed": arguments.retry_failed}
+            opened = stack.enter_context(Run(sweep, folder, pools=[pool], frontier=not arguments.no_frontier, **of_run))
+            progress.follow(opened)
+            for point in opened.measured(answered=progress.told):
+                if opened.records.entries(point):  # else its base waits
+                    progress.told(point)
+            progress.close()
+            return _told(opened, shown, fail_on)
+    except KeyboardInterrupt:
+        return _interrupted(opened, shown)
 
 
-def _help() -> argparse.ArgumentParser:
-    """Return what prints the options of a sweep, and where those of pytest are."""
-    parser = argparse.ArgumentParser(
-        prog=f"{short()} run",
-        usage="%(prog)s [options]",
-        description=options.EXAMPLES,
-        epilog="All options of pytest work too, as -k, -x and --maxfail: `python -m pytest --help` lists them.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _told(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
+    """Print what a run found, draw the pictures, write the page, and return the status."""
+    if not run.records.contents.entries:
+        return FINE
+    from bench.show import summary
+
+    saved = run.run_folder.saved
+    end, width = summary.blocks(saved.whole, run.sweep.baseline, run.sweep), min(shown.width, summary.WIDEST)
+    shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
+    for warning in run.late_warnings():
+        say(shown, f"warning: {warning}", "yellow")
+    for line in summary.go_on(_command(run), run.sweep.effort, run.summary, run.sweep.points):
+        put(shown, line)
+    is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
+    page = saved.page if is_drawn else _drawn(saved, shown)
+    for line in summary.where(run.folder, page, saved.choices):
+        put(shown, line)
+    return _status(run, shown, fail_on)
+
+
+def _drawn(saved: "AnalysedRun", shown: Console) -> Path | None:
+    """Write the page of a run, which is returned, and draw its pictures.
+
+    A line says what could not be made, why, and how to make it later.
+    """
+    page = None
+    for what, command, make in MADE_AT_END:
+        try:
+            page = make(saved) or page
+        except Exception as error:  # whatever a library of charts raises
+            kind = "" if isinstance(error, WrongRequest) else f"{type(error).__name__}: "
+            why = f"{kind}{str(error).strip()}".partition("\n")[0].removesuffix(": ")
+            put(shown, f"No {what}: {why}. To make it later: {suite()} {command} {shlex.quote(str(saved.folder))}")
+    return page
+
+
+def _page(saved: "AnalysedRun") -> Path:
+    from bench.show.pages import run as page
+
+    return page.write(saved)
+
+
+def _pictures(saved: "AnalysedRun", **material: Any) -> None:
+    from bench.show.charts import catalogue
+
+    with refusing(f"{saved.plots} can't be written"):
+        catalogue.draw(saved.plots, **material)
+
+
+MADE_AT_END: Any = (
+    ("page", "report", _page),
+    ("pictures", "plot", lambda saved: _pictures(saved, results=saved.table)),
+    (
+        "pictures of profiles",
+        "plot",
+        lambda saved: _pictures(saved, profiles=saved.profiles) if saved.traces.exists() else None,
+    ),
+)
+"""What is made of a run at its end, the command that makes it later, and what makes it."""
+
+
+def _status(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
+    """Return the status of a run, and say why it is BAD, each reason once."""
+    from bench.show.failures import failing
+
+    bad, gpus = Counter[str](), run.environment.identity["gpus"]
+    for point in filter(run.records.entries, run.sweep.points):
+        lacks = bool(admission.missing_devices([point], gpus))
+        of = failing(run.records.rows(point), fail_on, lacks_device=lacks, baseline=run.sweep.baseline)
+        bad.update([", ".join(reason.brief for reason in of)] if of else [])
+    if not bad:
+        return FINE
+    say(shown, f"failed, so the exit status is 1: {sum(bad.values())} of {counted(len(run.sweep.points), 'point')}")
+    for reason, count in bad.items():
+        say(shown, f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
+    return BAD
+
+
+def _interrupted(run: "Run | None", shown: Console) -> int:
+    """Say what is kept after Ctrl-C and how to go on."""
+    put(shown, "")
+    if run is None:
+        say(shown, "Interrupted before anything was measured.")
+        return INTERRUPTED
+    points, cases = run.sweep.points, run.measured_cases()
+    say(
+        shown,
+        f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
+        f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}.",
     )
-    options.add(lambda title: parser.add_argument_group(title).add_argument)
-    return parser
+    put(shown, f"Go on:  {_command(run)}")
+    put(shown, f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
+    return INTERRUPTED
 
 
-class Alone:
-    """What pytest is told of this command: how it is called, and that it takes options alone."""
-
-    def pytest_addoption(self, parser: pytest.Parser) -> None:
-        """Name the command in usage lines."""
-        parser.prog = f"{short()} run"
-
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Refuse files of tests."""
-        if others := config.args[1:]:
-            raise pytest.UsageError(f"run takes options alone, got {' '.join(others)}")
+def _command(run: "Run") -> str:
+    return f"{suite()} run --run {shlex.quote(str(run.folder))}"

@@ -1,1 +1,1 @@
-"""The parts of `pytest bench`: its options, its progress, the reasons for failure, and the link to pytest-benchmark."""
+"""What commands that measure share: the options of a sweep, and its progress."""

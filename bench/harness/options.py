@@ -1,4 +1,4 @@
-"""The options of `pytest bench`, of which other commands have some, and the sweep that they ask for."""
+"""The options of `run`, of which other commands have some, and the sweep that they ask for."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -89,6 +89,7 @@ def add(group: Callable[[str], AddOption]) -> None:
     add_effort(group("how long, and how surely"), *(name for name in SETTINGS if name != "oversubscribe"))
     add_option = group("where results go")
     _add_of_folder(add_option)
+    add_option("--list", action="store_true", help="list the points, and measure nothing")
     add_option(
         "--fail-on",
         metavar="A,B,…",

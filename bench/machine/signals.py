@@ -1,8 +1,12 @@
 """The signals that end a program; nothing here is slow to import."""
 
+import os
 import signal
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
+
+INTERRUPTED = 130
+"""The exit status of a program that Ctrl-C ended."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -25,3 +29,9 @@ def restore(handlers: Handlers) -> None:
     """Let signals do what they did."""
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+def interrupt(*_: object) -> NoReturn:
+    """Raise KeyboardInterrupt at the first signal, and end at once at the second: workers end with their parent."""
+    on_end(lambda *_: os._exit(INTERRUPTED))
+    raise KeyboardInterrupt
