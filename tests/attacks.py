@@ -1,16 +1,13 @@
-"""What harms other processes of a run: signals, limits, and what is done to their files and their memory.
+"""What harms other processes of a run: signals and limits.
 
 A process does it in a call or when it is made. Nothing here needs torch.
 """
 
 import contextlib
-import mmap
 import os
 import resource
-import shutil
 import signal
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -41,50 +38,6 @@ def end_first() -> None:
     for pid in siblings():
         with contextlib.suppress(OSError):
             Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
-
-
-def files() -> Iterator[Path]:
-    """Yield the temporary files and folders of all runs."""
-    for folder in Path(tempfile.gettempdir()).glob("attention-bench-*"):
-        yield from (path for path in folder.rglob("*") if path.name != "owner.lock")
-
-
-def write_into_files() -> None:
-    """Spoil the beginning of each file."""
-    for path in files():
-        with contextlib.suppress(OSError), path.open("r+b") as file:
-            file.write(b"abcd")
-
-
-def empty_caches() -> None:
-    """Let each file hold zeros."""
-    for path in files():
-        with contextlib.suppress(OSError):
-            if path.is_file():
-                path.write_bytes(bytes(path.stat().st_size))
-
-
-def put_folders() -> None:
-    """Put a folder in the place of each file."""
-    for path in files():
-        with contextlib.suppress(OSError):
-            if path.is_file():
-                path.unlink()
-                path.mkdir()
-            elif not path.name.startswith("compiled"):
-                shutil.rmtree(path)
-                path.mkdir()
-
-
-def write_into_memory() -> None:
-    """Spoil the files without names of siblings and of the processes above."""
-    parents = [each.pid for each in psutil.Process().parents()]
-    for pid in (*siblings(), *parents):
-        for path in Path(f"/proc/{pid}/fd").glob("*"):
-            with contextlib.suppress(OSError, ValueError):
-                if "memfd:" in str(path.readlink()):
-                    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
-                        content[:4] = b"abcd"
 
 
 IN_A_CALL: dict[str, Callable[[], None]] = {

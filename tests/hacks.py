@@ -54,7 +54,6 @@ EXPECTED: dict[str, str] = {
     "searches_for_the_answer": NUMBERS,
     "forges_replies": "crashed: sent a line that is no reply",
     "forges_a_reply_with_its_id": "incorrect: output was not handed over",
-    "removes_its_outputs": "(incorrect|error): outputs? (was not|could not be) handed over",
     "exits": "crashed: ended with exit status 0",
     "closes_descriptors": "crashed: ",
     "zeroes_its_input": "incorrect: edited its input in place",
@@ -333,16 +332,6 @@ def forges_a_reply_with_its_id(own: Own, x: Tensor) -> Tensor:
     _object("Channel").reply("prepare", {**outcome, "free_bytes": None, "call_s": 1e-3})
     os._exit(0)
 
-
-def _replace_files(files: dict[str, int]) -> None:
-    """Let outputs go elsewhere."""
-    with tempfile.TemporaryFile() as other:
-        for file in files.values():
-            os.dup2(other.fileno(), file)
-
-
-removes_its_outputs = honest(lambda: _replace_files(_object("MeasuredCase").request.files))
-"""Removes the files that the judge would read."""
 
 exits = honest(lambda: os._exit(0))
 """Ends the process as if all had gone well."""

@@ -2,27 +2,21 @@
 
 import dataclasses
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
-from bench.engine.member import APART, APART_S, NO_FILE, Ended, Member, read
-from bench.engine.pool import JUDGE, REFERENCE
-from bench.engine.worker import Died, Heard, refused
-from bench.machine import rates, sealed
+from bench.engine.member import APART, APART_S, Ended, Member
+from bench.engine.worker import Died, Heard
+from bench.machine import rates
 from bench.machine.rates import Judgement
 from bench.plan.layers import inputs_bytes
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import EXPECTED, GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues, sets
+from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues, sets
 from bench.store import units
-from bench.store.record import Status
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
-from bench.store.typed import Positive, Seconds
 from impls.catalogue import accuracy, packs
 
 ALLOWED = "5%"
@@ -50,36 +44,14 @@ class Draws:
         return {check: shift for check, shift in self.shifts.items() if check != NORMAL or thorough}
 
 
-class LeastWork(Struct):
-    """The least work of a call, as in Work."""
-
-    flops: Positive | None
-    least_bytes: Positive
-
-
-class Reference(Struct):
-    """What the process replies that computes what is expected, which may run a user's code."""
-
-    status: Status
-    detail: str
-    own_cause: bool = True
-    work: LeastWork | None = None
-    peak: Seconds = 1.0
-    remark: str = ""
-    form: Any = None
-    checks: Any = None
-    computed: Any = None
-    elements: Any = None
-
-
 class PointJudge:
     """The judge of members at one point, in one pool.
 
     `work` is the work of a call, None while there are no expected outputs. `peak` is the factor of the peaked input.
     `remark` says what is odd about what is expected, empty if nothing is.
     `best` are the best rates that are known of the device, None without memory to measure them. `cpu_s` are the
-    processor's seconds that its process has used. `given` is the descriptor of a file with the weights and values of
-    the point, for members that take them from there.
+    processor's seconds that its process has used. `given` is a file with the weights and values of the point, for
+    members that take them from there.
     """
 
     def __init__(self, members: Sequence[Member], draws: Draws, timeout_s: float, heard: Heard) -> None:
@@ -88,7 +60,7 @@ class PointJudge:
         self.peak = 1.0
         self.remark = ""
         self.best: Roof | None = None
-        self.given: int | None = None
+        self.given: str | None = None
         self.cpu_s = 0.0
         self._members = members
         self._draws = draws
@@ -99,46 +71,30 @@ class PointJudge:
         """Make the expected outputs; if that can't be done, all members end."""
         try:
             reply = self.expect()
-            if reply.status == "ok" and reply.work:  # before the members are there, because they need the memory
+            if reply["status"] == "ok":  # before the members are there, because they need the memory
                 self.best = self._known_roof()
-                self.work, self.peak = Work(reply.work.flops, reply.work.least_bytes), reply.peak
-                self.remark = reply.remark
+                self.work, self.peak, self.remark = Work(**reply["work"]), reply["peak"], reply["remark"]
         except Died as death:
             for member in self._members:
                 member.end(death.status, death.detail, death)
             return
         for member in self._members:
-            member.end(reply.status, reply.detail)
-            if member.status == "oom" or not reply.own_cause:  # which is no fault of the case
+            member.end(reply["status"], reply["detail"])
+            if member.status == "oom" or not reply["own_cause"]:  # which is no fault of the case
                 member.metrics["own_cause"] = False
 
-    def expect(self) -> "Reference":
-        """Have the judge hold the expected outputs; return the reply of the reference, or of the judge if it can't.
-
-        Raises Died.
-        """
+    def expect(self) -> dict[str, Any]:
+        """Have the judge hold the expected outputs; return its reply. Raises Died."""
         shifts = self._draws.checks(thorough=any(member.thorough for member in self._members))
-        point = dataclasses.asdict(self.point)
-        request = {"request": "expect", "point": point, "seed": self._draws.seed, "shifts": shifts}
-        with _file() as numbers:
-            files = {"numbers": numbers}
-            if self.given is None and any(member.weights for member in self._members):
-                with refused(NO_FILE):
-                    self.given = files[GIVEN] = sealed.made()
-            reply = self._of_reference(request, files)
-            if reply.status != "ok":
-                return reply
-            expected = {"form": reply.form, "checks": reply.checks}
-            held = self._ask(JUDGE, {"request": "hold", "point": point, **expected}, {"numbers": numbers})
-        if held["status"] == "ok":
-            return reply
-        self.pool.replace(self.point)  # the reference would not send it again
-        return Reference(held["status"], held["detail"], held.get("own_cause", True))
+        if self.given is None and any(member.weights for member in self._members):
+            self.given = str(self.pool.folder / f"{GIVEN}-{id(self)}.pt")
+        named = {"point": dataclasses.asdict(self.point), "seed": self._draws.seed, "shifts": shifts}
+        return self._ask({"request": "expect", **named, "given": self.given})
 
     def close(self) -> None:
-        """Close the file with the weights and values of the point."""
+        """Remove the file with the weights and values of the point."""
         if self.given is not None:
-            os.close(self.given)
+            Path(self.given).unlink(missing_ok=True)
             self.given = None
 
     def inputs(self, member: Member) -> dict[str, InputValues]:
@@ -153,34 +109,28 @@ class PointJudge:
     def expect_timed(self, member: Member) -> None:
         """Compute what is expected of a member's timed calls, before it hands them over.
 
-        Its files EXPECTED and PLACES hold that. Raises Ended if the layer's own output isn't finite, and Died.
+        Its file PLACES says what is compared. Raises Ended if the layer's own output isn't finite, and Died.
         """
         assert member.judged is not None
         kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
         request = {"request": "expect_timed", "numbers": self._draws.numbers, **kept}
-        reply = self._of_reference(request, {name: member.file(name) for name in (EXPECTED, PLACES)})
-        if reply.status == "unsupported":
-            raise Ended(reply.status, reply.detail)
-        if reply.status != "ok":
-            raise Died("error", reply.detail, is_outside=True)
-        member.expected = {"computed": reply.computed, "elements": reply.elements}
+        reply = self._ask({**request, "places": member.file(PLACES)})
+        if reply["status"] == "unsupported":
+            raise Ended(reply["status"], reply["detail"])
+        if reply["status"] != "ok":
+            raise Died("error", reply["detail"], is_outside=True)
 
     def compare_timed(self, member: Member) -> None:
         """Compare the outputs of a member's timed calls; raises Ended if one is incorrect."""
-        assert member.judged is not None
-        request = {"request": "compare_timed", "parts": member.judged.parts.kept, **member.expected}
-        self._compare(member, TIMED, request, {name: member.file(name) for name in (EXPECTED, PLACES)})
-        member.drop(EXPECTED)
+        self._compare(member, TIMED, {"request": "compare_timed", "places": member.file(PLACES)})
         member.drop(PLACES)
 
-    def _compare(
-        self, member: Member, check: str, request: dict[str, Any], files: Mapping[str, int] = MappingProxyType({})
-    ) -> dict[str, float]:
+    def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, float]:
         if not member.has_handed_over(check):
             raise Ended("incorrect", f"output was not handed over ({check})")
         own = accuracy(member.implementation)
         allowed = (member.allow_error or 0.0) if own else 0.0
-        reply = self._ask(JUDGE, {**request, "allowed": allowed}, {"outputs": member.file(check), **files})
+        reply = self._ask({**request, "allowed": allowed, "outputs": member.file(check)})
         member.drop(check)
         figures = {name: reply[name] for name in ("error", "tolerance")}
         if reply["reason"]:
@@ -231,14 +181,14 @@ class PointJudge:
 
     def rates(self, turns: int = 1, least_s: float = 0.0) -> Roof | None:
         """Return the rates of the device now, None if there is no memory to measure them; raises Died."""
-        reply = self._ask(JUDGE, {"request": "rates", "turns": turns, "least_s": least_s, "core": self._draws.core})
+        reply = self._ask({"request": "rates", "turns": turns, "least_s": least_s, "core": self._draws.core})
         self.cpu_s = reply["cpu_s"]
         return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
 
     def probe(self) -> tuple[float, float] | None:
         """Return the seconds of the speed probe's product and copy; None if the judge died or had no memory for it."""
         try:
-            reply = self._ask(JUDGE, {"request": "probe", "core": self._draws.core})
+            reply = self._ask({"request": "probe", "core": self._draws.core})
         except Died:
             with suppress(Died):
                 self.expect()
@@ -246,37 +196,11 @@ class PointJudge:
         self.cpu_s = reply["cpu_s"]
         return (reply["product_s"], reply["copy_s"]) if reply["product_s"] else None
 
-    def _of_reference(self, request: dict[str, Any], files: Mapping[str, int]) -> "Reference":
-        """Return the reply of the reference; raises Died, also for one that is not valid."""
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the reply of the judge; raises Died, which is no known fault of a member. Then another is forked."""
         try:
-            return read(self._ask(REFERENCE, request, files), Reference)
-        except Ended as end:
-            self.pool.replace(self.point)
-            raise Died(end.status, f"the reference {end}", is_outside=True) from None
-
-    def _ask(
-        self, role: str, request: dict[str, Any], files: Mapping[str, int] = MappingProxyType({})
-    ) -> dict[str, Any]:
-        """Return the reply of the judge or the reference; raises Died, which is no known fault of a member.
-
-        Then others are forked.
-        """
-        named = {**request, "files": [*files]}
-        try:
-            worker = self.pool.judging(role, self.point)
-            return worker.ask(named, self._timeout_s, self._heard, stage="reference", descriptors=[*files.values()])
+            return self.pool.judge(self.point).ask(request, self._timeout_s, self._heard, stage="reference")
         except Died as death:
             self.pool.replace(self.point)
             death.is_outside = True
             raise
-
-
-@contextmanager
-def _file() -> Iterator[int]:
-    """Yield the descriptor of a file for numbers, which is closed then; raises Died if there can't be one."""
-    with refused(NO_FILE):
-        descriptor = sealed.made()
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

@@ -2,11 +2,12 @@
 
 import dataclasses
 import math
-import os
+import itertools
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
@@ -14,8 +15,7 @@ from msgspec import Meta, Struct
 from bench.engine.caches import WARM
 from bench.engine.judged_calls import JudgedCalls
 from bench.engine.pool import Pool
-from bench.engine.worker import Died, Heard, Worker, refused, unheard
-from bench.machine import sealed
+from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.plan.case import Case, Point
 from bench.plan.weights import Sources
 from bench.store.environment import Environment
@@ -55,7 +55,8 @@ DENORMAL_SLOWDOWN = 1.25
 LONG_IMPORT_S = 2.0
 """An import that takes longer is worth a line: each process pays it."""
 
-NO_FILE = "no file for outputs could be made"
+_numbers = itertools.count()
+"""Of files for outputs."""
 
 SECOND_DEATH = "second death, in a fresh process"
 NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
@@ -196,10 +197,8 @@ class Member:
     """The version of its torch, if that is not the one of the run's environment."""
     pid: int | None = None
     worker: Worker | None = None
-    files: dict[str, int] = field(default_factory=dict)
-    """The descriptors of the files for the outputs of checks, and with what is expected of timed calls."""
-    expected: dict[str, Any] = field(default_factory=dict)
-    """The description of what is expected of its timed calls."""
+    files: dict[str, Path] = field(default_factory=dict)
+    """The files for the outputs of checks, and with the places of what is compared of timed calls."""
 
     def __post_init__(self) -> None:
         self.implementation = self.implementation or self.case.implementation
@@ -235,31 +234,30 @@ class Member:
         for cache in (WARM, self.case):
             self.pool.caches.put_back(cache)
 
-    def post(self, request: dict[str, Any], stage: str = "start", given: Mapping[str, int] = {}) -> Worker:
+    def post(self, request: dict[str, Any], stage: str = "start", files: Sequence[str] = ()) -> Worker:
         """Send a request to its process, which does a stage then; return the process. Raises Died.
 
-        The process gets the files of its outputs that the request names, and those that are `given` by their names.
+        The process gets the paths of these files.
         """
         assert self.worker is not None
-        descriptors = [given[name] if name in given else self.file(name) for name in request.get("files", ())]
-        self.worker.post(request, stage=stage, descriptors=descriptors)
+        paths = {"files": {name: self.file(name) for name in files}} if files else {}
+        self.worker.post({**request, **paths}, stage=stage)
         return self.worker
 
-    def file(self, check: str) -> int:
-        """Return the descriptor of the file for the outputs of a check; raises Died if there can't be one."""
+    def file(self, check: str) -> str:
+        """Return the path of the file for the outputs of a check."""
         if check not in self.files:
-            with refused(NO_FILE):
-                self.files[check] = sealed.made()
-        return self.files[check]
+            self.files[check] = self.pool.folder / f"{next(_numbers)}.pt"
+        return str(self.files[check])
 
     def has_handed_over(self, check: str) -> bool:
         """Return whether its process has written the outputs of a check, all of them."""
-        return check in self.files and sealed.is_sealed(self.files[check])
+        return check in self.files and self.files[check].exists()
 
     def drop(self, check: str) -> None:
-        """Close the file of the outputs of a check."""
+        """Remove the file of the outputs of a check."""
         if check in self.files:
-            os.close(self.files.pop(check))
+            self.files.pop(check).unlink(missing_ok=True)
 
     def reply(self) -> dict[str, Any]:
         """Return the reply to the latest request; raises Died."""

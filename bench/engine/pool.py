@@ -27,9 +27,6 @@ from impls.catalogue import IMPLEMENTATIONS, parse
 MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
 
-JUDGE, REFERENCE = "judge", "reference"
-"""The roles of the processes that a point has: one compares, and one computes what is expected."""
-
 WARM_S = 300.0
 """The most seconds for the first use of the compiler."""
 
@@ -106,8 +103,7 @@ class Pool:
         """How often waiting processes were harmed while a case was asked."""
         self.is_apart = False
         """Whether processes are asked one at a time, because something has harmed one of them."""
-        self._of_point: dict[tuple[str, Point], Worker] = {}
-        """The judges and references of points, by role and point."""
+        self._judges: dict[Point, Worker] = {}
         self._scratch = Scratch()
         self.caches = Caches(self._scratch.folder)
 
@@ -164,34 +160,25 @@ class Pool:
 
     def judge(self, point: Point) -> Worker:
         """Return the judge of a point, which stays until it is dismissed. Raises Died if it doesn't start."""
-        return self.judging(JUDGE, point)
-
-    def judging(self, role: str, point: Point) -> Worker:
-        """Return the judge or the reference of a point, which stays until it is dismissed; raises as `judge`."""
-        if (role, point) not in self._of_point:
-            server = self._server(point, 0)
-            if role == JUDGE:
-                server = self._plain[_settings(point)]
-            self._of_point[role, point] = self._fork(server, role)
-        return self._of_point[role, point]
+        if point not in self._judges:
+            self._judges[point] = self._fork(self._server(point, 0), "judge")
+        return self._judges[point]
 
     def dismiss(self, keep: Collection[Point] = ()) -> None:
-        """End the judges and references, except those of the points to keep."""
-        for point in {point for _, point in self._of_point} - {*keep}:
+        """End the judges, except those of the points to keep."""
+        for point in {*self._judges} - {*keep}:
             self.replace(point)
 
     def replace(self, point: Point) -> None:
-        """End judge and reference of a point, and fork others at the next request: each knows what the other has."""
-        for role in (JUDGE, REFERENCE):
-            if worker := self._of_point.pop((role, point), None):
-                worker.close()
+        """End the judge of a point, and fork another one at the next request."""
+        if worker := self._judges.pop(point, None):
+            worker.close()
 
     def of_point(self, point: Point, number: int) -> list[Worker]:
-        """Return the judge and the reference of a point that are there, and the servers of a replicate of it."""
+        """Return the judge of a point if it is there, and the servers of a replicate of it."""
         key = _settings(point)
         servers = [self._plain.get(key), *(self._servers.get((*key, index)) for index in {0, number % self.size})]
-        judging = [self._of_point.get((role, point)) for role in (JUDGE, REFERENCE)]
-        return [worker for worker in (*servers, *judging) if worker is not None]
+        return [worker for worker in (*servers, self._judges.get(point)) if worker is not None]
 
     def memory_worker(self, threads: int) -> Worker:
         """Return a new process that returns freed memory at once; raises Died if it doesn't start."""

@@ -23,13 +23,13 @@ from bench.engine.member import Claims, Ended, Member, Prepared, calls_per_timin
 from bench.engine.neighbours import CERTAIN, NEEDED, Harm, Neighbours
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
-from bench.machine import facts, monotonic, rates, sealed
+from bench.machine import facts, monotonic, rates
 from bench.machine.quiet import Interference, Speed, queued_s, scheduling
 from bench.plan.case import Point
 from bench.plan.layers import ITEM_BYTES
 from bench.plan.names import is_own
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import AFTERWARDS, GIVEN, KEY_BITS, NORMAL, PEAKED, PLACES, SHIFTS, TIMED
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, PLACES, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import IMPLEMENTATIONS, parse
@@ -257,12 +257,9 @@ class Replicate:
             "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
             "core": core,
             "cache": str(member.pool.caches.path(member.case)),
-            "given": member.weights,
+            "given": [self._judge(member).given, member.weights] if member.weights else None,
         }
-        judge = self._judge(member)
-        given = {GIVEN: judge.given} if member.weights and judge.given is not None else {}
-        files = [*given, *(check for check in inputs if check != AFTERWARDS)]
-        return member.post({"request": "prepare", "case": case, "files": files}, given=given)
+        return member.post({"request": "prepare", "case": case}, files=[each for each in inputs if each != AFTERWARDS])
 
     def _prepared(self, member: Member, reply: dict[str, Any]) -> int:
         """Compare the first outputs of a member that is prepared; return the free memory of its device."""
@@ -481,13 +478,8 @@ class Replicate:
         if core is not None and member.worker is not None:
             self._neighbours.move(member.worker, core)
         self._judge(member).expect_timed(member)
-        request = {
-            "request": "finish",
-            "call_s": member.latency_s,
-            "core": core,
-            "elements": member.expected["elements"],
-        }
-        return member.post({**request, "files": [TIMED, AFTERWARDS, PLACES]}, stage="last calls")
+        request = {"request": "finish", "call_s": member.latency_s, "core": core}
+        return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS, PLACES])
 
     def _finish(self, member: Member, busy: Sequence[Member]) -> None:
         """Check the outputs of a member's last calls, which it made beside `busy` ones; raises Ended."""
@@ -540,7 +532,7 @@ class Replicate:
     @staticmethod
     def _end_without(member: Member, error: OSError) -> None:
         """End a member for want of something that the engine needs of the system."""
-        member.end("error", f"the engine could not go on: {sealed.words(error)}")
+        member.end("error", f"the engine could not go on: {error}")
         member.metrics["own_cause"] = False
 
     def _own_s(self) -> float:

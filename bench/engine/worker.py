@@ -19,7 +19,7 @@ from typing import IO, Any, Self
 
 import psutil
 
-from bench.machine import facts, sealed
+from bench.machine import facts
 from bench.machine.facts import children, descendants, is_asleep
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.device import CPU, Kind
@@ -107,15 +107,6 @@ class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a r
         self.status = status
         self.detail = detail
         self.is_outside = is_outside
-
-
-@contextlib.contextmanager
-def refused(what: str) -> Iterator[None]:
-    """Raise Died for an OSError inside, which is no known fault of a case: the system lacks something."""
-    try:
-        yield
-    except OSError as error:
-        raise Died("error", f"{what}: {sealed.words(error)}", is_outside=True) from None
 
 
 class Process:

@@ -4,9 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
 
-import torch
 from torch import Tensor
 
 import impls
@@ -14,7 +12,7 @@ from bench.measure import reference
 from bench.measure.elements import Elements, spread
 from bench.measure.place import OF_HEADS, place
 from bench.measure.reference import EQUAL_WEIGHTS, Check, Computed, Target, targets_of_calls
-from bench.measure.workload import TRAINED, Workload
+from bench.measure.workload import Workload
 from bench.plan.errors import NOT_FINITE
 from bench.sampling.inputs import TIMED, Part
 
@@ -34,48 +32,7 @@ class CheckResult:
         return severity if severity > 1 or (severity <= 1 and not self.reason) else math.inf
 
 
-@dataclass(frozen=True)
-class Form:
-    """The form of an output, and of its gradients if the mode has any: all that a comparison must know of a layer.
-
-    `names` are those of the tensors, of which the first `by_item` have an item of the batch each; `shapes` and `dtypes`
-    are theirs. `is_core` says whether the layer is a core, `is_trained` whether a call returns gradients.
-    """
-
-    names: list[str]
-    by_item: int
-    shapes: list[list[int]]
-    dtypes: list[str]
-    is_core: bool
-    is_trained: bool
-
-    @classmethod
-    def of(cls, workload: Workload) -> Self:
-        """Return the form of the outputs of a workload."""
-        varied, weights = workload.inputs()[: len(workload.shapes)], workload.layer.parameters()
-        tensors = [workload.direction, *((*varied, *weights) if workload.with_gradients else ())]
-        return cls(
-            workload.names,
-            workload.by_item,
-            [[*tensor.shape] for tensor in tensors],
-            [str(tensor.dtype).removeprefix("torch.") for tensor in tensors],
-            isinstance(workload.layer, impls.Core),
-            workload.point.mode in TRAINED,
-        )
-
-    @property
-    def like(self) -> list[Tensor]:
-        """Tensors of the form, without memory."""
-        pairs = zip(self.shapes, self.dtypes, strict=True)
-        return [torch.empty(shape, dtype=getattr(torch, dtype), device="meta") for shape, dtype in pairs]
-
-    @property
-    def like_part(self) -> list[Tensor]:
-        """Tensors of the form of what is judged of one item of a timed call, without memory."""
-        return [tensor[0] for tensor in self.like[: self.by_item if self.is_trained else 1]]
-
-
-def compare(form: Form, check: Check, tensors: Sequence[Tensor], allowed: float = 0.0) -> CheckResult:
+def compare(work: Workload, check: Check, tensors: Sequence[Tensor], allowed: float = 0.0) -> CheckResult:
     """Return the result of checking an output, and its gradients if the mode has any, for one input.
 
     An error up to the share `allowed` of the largest value is accepted, also beyond the tolerance.
@@ -88,13 +45,13 @@ def compare(form: Form, check: Check, tensors: Sequence[Tensor], allowed: float 
     results = (
         result
         for expected in check.expected
-        for result in _compared(form, tensors, _allowing(expected.targets, allowed), expected.items, check.name)
+        for result in _compared(work, tensors, _allowing(expected.targets, allowed), expected.items, check.name)
     )
     return max(results, key=lambda result: result.severity)
 
 
 def compare_timed(
-    form: Form,
+    work: Workload,
     check: Check,
     wholes: Sequence[tuple[Sequence[Computed], Sequence[Tensor]]],
     parts: Sequence[tuple[Part, Sequence[Tensor]]],
@@ -113,14 +70,14 @@ def compare_timed(
     results: list[CheckResult] = []
     for computed, tensors in wholes:
         targets = _allowing(targets_of_calls(check, computed, tensors[0].dtype), allowed)
-        for number, of in enumerate(zip(form.names, form.shapes, tensors, targets, compared.of_whole, strict=True)):
-            name, shape, tensor, target, places = of
-            items = range(shape[0]) if number < form.by_item else ()
-            in_whole = partial(spread, places=places, shape=shape)
-            results.append(_compare(form, f"{name} ({TIMED})", tensor, target, items, in_whole))
+        of_each = zip(work.names, work.like, tensors, targets, compared.of_whole, strict=True)
+        for number, (name, like, tensor, target, places) in enumerate(of_each):
+            items = range(len(like)) if number < work.by_item else ()
+            in_whole = partial(spread, places=places, shape=like.shape)
+            results.append(_compare(work, f"{name} ({TIMED})", tensor, target, items, in_whole))
     targets = _allowing(targets_of_calls(check, of_parts, parts[0][1][0].dtype), allowed)
     for number, (part, tensors) in enumerate(parts):
-        results += _compared_part(form, part, tensors, targets, number, compared.of_part)
+        results += _compared_part(work, part, tensors, targets, number, compared.of_part)
     return max(results, key=lambda result: result.severity)
 
 
@@ -130,28 +87,28 @@ def _allowing(targets: Sequence[Target], share: float) -> list[Target]:
 
 
 def _compared_part(
-    form: Form,
+    work: Workload,
     part: Part,
     tensors: Sequence[Tensor],
     targets: Sequence[Target],
     number: int,
     compared: Sequence[Tensor | None],
 ) -> Iterator[CheckResult]:
-    of_each = zip(form.names, form.shapes, tensors, targets, compared, strict=False)
-    for name, shape, tensor, target, places in of_each:
+    of_each = zip(work.names, work.like, tensors, targets, compared, strict=False)
+    for name, like, tensor, target, places in of_each:
         equal = None if target.equal is None else target.equal[[number]]
         own = target._replace(tensor=target.tensor[[number]], equal=equal)
-        in_item = partial(spread, places=places, shape=[1, *shape[1:]])
-        yield _compare(form, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item], in_item)
+        in_item = partial(spread, places=places, shape=[1, *like.shape[1:]])
+        yield _compare(work, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item], in_item)
 
 
 def _compared(
-    form: Form, tensors: Sequence[Tensor], targets: Sequence[Target], items: Sequence[int], check: str
+    work: Workload, tensors: Sequence[Tensor], targets: Sequence[Target], items: Sequence[int], check: str
 ) -> Iterator[CheckResult]:
     """Yield the result of each tensor; output and gradients of inputs are compared in these items."""
-    for number, (name, tensor, target) in enumerate(zip(form.names, tensors, targets, strict=False)):
-        of_items, of = (tensor[[*items]], items) if number < form.by_item else (tensor, ())
-        yield _compare(form, f"{name} ({check})", of_items, target, of)
+    for number, (name, tensor, target) in enumerate(zip(work.names, tensors, targets, strict=False)):
+        of_items, of = (tensor[[*items]], items) if number < work.by_item else (tensor, ())
+        yield _compare(work, f"{name} ({check})", of_items, target, of)
 
 
 def _not_finite(check: Check, name: str) -> CheckResult:
@@ -159,7 +116,7 @@ def _not_finite(check: Check, name: str) -> CheckResult:
 
 
 def _compare(
-    form: Form,
+    work: Workload,
     name: str,
     result: Tensor,
     target: Target,
@@ -175,7 +132,8 @@ def _compare(
     elif not error <= target.tolerance:
         is_wrong = ~(reference.difference(result, target.tensor).abs() <= target.tolerance * target.scale)
         judged = in_whole(~target.tensor.isnan())
-        where = place(in_whole(is_wrong), judged, items, OF_HEADS if form.is_core else ()) if items else ""
+        axes = OF_HEADS if isinstance(work.layer, impls.Core) else ()
+        where = place(in_whole(is_wrong), judged, items, axes) if items else ""
         reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"
         reason += f", at {where}" if where else ""
     elif way > EQUAL_WEIGHTS:

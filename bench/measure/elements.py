@@ -5,42 +5,22 @@ They are drawn after the rounds. All others are neither copied to the host nor h
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from bench.measure import outputs
 
 ELEMENTS = 1 << 17
 """The most elements of a tensor that are compared: if one in 10,000 is wrong, all but one of 500,000 draws find it.
 On an H200 it took three seconds for each implementation to hand over all of 54 items with 4 million elements."""
 
 
-@dataclass(frozen=True)
-class Elements:
+class Elements(NamedTuple):
     """The places of elements in the flat tensors of a whole output, and of an item; None stands for all of a tensor."""
 
     of_whole: Sequence[Tensor | None] = ()
     of_part: Sequence[Tensor | None] = ()
-
-    @property
-    def described(self) -> list[list[int | None]]:
-        """The number of places in each tensor, as JSON."""
-        return [[None if each is None else len(each) for each in of] for of in (self.of_whole, self.of_part)]
-
-    def write(self, descriptor: int) -> None:
-        """Write the places into a file and seal it; raises NotHandedOver."""
-        outputs.write([each for each in (*self.of_whole, *self.of_part) if each is not None], descriptor)
-
-    @classmethod
-    def read(cls, described: Sequence[Sequence[int | None]], descriptor: int) -> "Elements":
-        """Return the elements of a description, whose places lie in a file; raises Incorrect for another size."""
-        numbers = [number for of in described for number in of if number is not None]
-        like = [torch.empty(number, dtype=torch.int64, device="meta") for number in numbers]
-        places = iter(outputs.read(descriptor, like))
-        return cls(*([None if number is None else next(places) for number in of] for of in described))
 
 
 def drawn(tensors: Sequence[Tensor]) -> Tensor | None:
@@ -61,15 +41,6 @@ def drawn(tensors: Sequence[Tensor]) -> Tensor | None:
 def at(places: Tensor | None, tensor: Tensor, *, batch: bool = False) -> Tensor:
     """Return the elements of a tensor, or of each item of a batch, at these places; all in their shape if None."""
     return tensor if places is None else tensor.flatten(int(batch))[..., places.to(tensor.device)]
-
-
-def like(places: Tensor | None, tensor: Tensor) -> Tensor:
-    """Return a tensor of the form of the elements of another at these places, without memory.
-
-    It is not indexed for that: torch imports its compiler at the first index of a tensor without memory, which takes a
-    second.
-    """
-    return tensor if places is None else torch.empty(len(places), dtype=tensor.dtype, device="meta")
 
 
 def spread(wrong: Tensor, places: Tensor | None, shape: Sequence[int]) -> Tensor:

@@ -28,8 +28,8 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LONGEST_BYTES = 1 << 16
 """The most bytes that are read at once."""
 
-MOST_DESCRIPTORS = 4
-"""The most descriptors that come with a request."""
+MOST_DESCRIPTORS = 2
+"""The most descriptors that come with a request: the pipe and the log of a forked process."""
 
 CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 """Child programs don't inherit the descriptors that came."""
@@ -58,13 +58,10 @@ class Channel:
         os.register_at_fork(after_in_child=self._let_go)
 
     def requests(self) -> Iterator[dict[str, Any]]:
-        """Yield the parent's requests until it closes the pipe; the descriptors of one are closed before the next."""
+        """Yield the parent's requests until it closes the pipe."""
         while request := self._next():
             self._id = request["id"]
             yield request
-            for descriptor in request["descriptors"]:
-                with contextlib.suppress(OSError):  # the worker's code may have closed it
-                    os.close(descriptor)
 
     def reply(self, request: str, content: dict[str, Any]) -> None:
         """Send the reply to the request of this name."""
@@ -76,7 +73,8 @@ class Channel:
 
     def _next(self) -> dict[str, Any] | None:
         self._end_a_fork()
-        return next_request(self._pipe)
+        request = next_request(self._pipe)
+        return request and {name: value for name, value in request.items() if name != "descriptors"}
 
     def _send(self, event: dict[str, Any]) -> None:
         self._end_a_fork()

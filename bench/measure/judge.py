@@ -1,61 +1,112 @@
-"""The judge: a process that compares the outputs of implementations with what is expected at a point.
+"""The judge of a point: a process that computes what is expected there, and compares outputs with it.
 
-It imports no code of an implementation or of a layer, its own or a package's: what is expected comes from another
-process, as bytes and numbers. It also measures which rates the device reaches, and how fast it is now.
+It imports the layer, which may be a user's own code, and no implementation. It also measures which rates the device
+reaches, and how fast it is now.
 """
 
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
 
+import impls
 from bench.machine import facts
-from bench.measure import correctness, elements, failure, outputs, workload
-from bench.measure.correctness import CheckResult, Form
+from bench.measure import correctness, elements, failure, function, memory, outputs, process_state, reference, workload
+from bench.measure.correctness import CheckResult
+from bench.measure.devices import device
 from bench.measure.elements import Elements
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, methods, serve
-from bench.measure.reference import Check, Computed, Expected, Target, largest_of
-from bench.measure.rounding import MOST_TOLERANCE
+from bench.measure.reference import Check, Computed
 from bench.measure.speed import DeviceRates, SpeedProbe
 from bench.plan.case import Point
+from bench.plan.errors import NOT_FINITE
+from bench.plan.layers import is_own
 from bench.plan.work import Roof
-from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, Part
+from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, InputValues, Part, TimedCall
 
 MOST_THREADS = 8
 """The most threads of a reference, which is a few small products, and of a comparison."""
 
-MOST_PEAKED = 1.0
-"""The largest tolerance on a peaked input in a half type."""
+UNPEAKED = f"the layer's own output of larger inputs {NOT_FINITE}, so the peaked input is no larger than a normal one"
+
+
+class Timed(NamedTuple):
+    """What is expected of the timed calls of a member: of whole outputs and of items, at the elements compared."""
+
+    places: Elements
+    parts: Sequence[Part]
+    of_wholes: Sequence[Sequence[Computed]]
+    of_parts: Sequence[Computed]
 
 
 class Judge:
-    """Serves the requests of a judge for one point."""
+    """Serves the requests of a judge for one point; with another seed it computes all anew."""
 
     def __init__(self) -> None:
-        self._checks: dict[str, Check] = {}
+        self._work: workload.Workload | None = None
+        self._peak = 1.0
+        self._checks: dict[str, tuple[InputValues, Check]] = {}
+        self._timed: dict[str, Timed] = {}
+        self._remark = ""
         self._rates: DeviceRates | None = None
         self._probe: SpeedProbe | None = None
 
-    def hold(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Hold what is expected for some inputs, in place of what was expected for inputs of the same names."""
-        outcome = Outcome()
-        self._point = point = Point(**request["point"])
+    def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Compute what is expected for the inputs in `shifts`; reply with the least work of a call, or why it can't.
+
+        The reply also has the factor of the peaked input, and a remark on what is odd about what is expected. A file
+        that is `given` gets weights and values, for another side of a duel.
+        """
+        point, outcome = Point(**request["point"]), Outcome()
         with failure.caught(outcome, point.device, "the reference failed: "):
-            outputs.check_files(request)
-            workload.set_up(point)
-            self._form = Form(**request["form"])
-            held = _checks(request["checks"], *request["descriptors"])
-            for check in held:
-                _check_believable(check, getattr(torch, point.dtype))
-            self._checks |= {check.name: check for check in held}
+            if reason := obstacle(point):
+                raise impls.Unsupported(reason)
+            channel.announce("reference")
+            work = self._workload(point, request["seed"])
+            if request.get("given"):
+                workload.save(work, request["given"])
+            with all_cores(point):
+                for name, shift in request["shifts"].items():
+                    self._expect(work, name, InputValues(shift, self._peak if name == PEAKED else 1.0))
+            memory.give_back()  # the reference's memory is needed by the implementations
+            if changes := self._state.changes(free=process_state.ANY):
+                raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
+            return {
+                **dataclasses.asdict(outcome),
+                "work": dataclasses.asdict(work.least_work),
+                "peak": self._peak,
+                "remark": "; ".join(filter(None, [UNPEAKED if self._peak == 1 else "", self._remark])),
+            }
+        return dataclasses.asdict(outcome)
+
+    def expect_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Compute what is expected of timed calls, whole ones and then items.
+
+        `wholes` and `parts` say which calls and items, and `numbers` is the key of the numbers of their inputs. The
+        file `places` gets the places of the elements that are compared.
+        """
+        outcome, work = Outcome(), self._work
+        assert work is not None, "nothing was expected"
+        with failure.caught(outcome, work.point.device, "the reference failed: "):
+            numbers, parts = request["numbers"], [Part(*part) for part in request["parts"]]
+            with all_cores(work.point):
+                wholes = [_of_whole(work, numbers, TimedCall(*call)) for call in request["wholes"]]
+                items = _of_parts(work, numbers, parts)
+            places = Elements(
+                [elements.drawn([each.tensor for each in of]) for of in zip(*wholes, strict=True)],
+                [elements.drawn(each.tensor.unbind()) for each in items],
+            )
+            outputs.write(places, request["places"])
+            of_wholes = [[*map(_at, places.of_whole, each)] for each in wholes]
+            of_parts = [_at(of, each, batch=True) for of, each in zip(places.of_part, items, strict=True)]
+            self._timed[request["places"]] = Timed(places, parts, of_wholes, of_parts)
         return dataclasses.asdict(outcome)
 
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -63,29 +114,28 @@ class Judge:
 
         Errors up to the share `allowed` are accepted.
         """
-        form, check, allowed = self._form, self._checks[request["check"]], request["allowed"]
-        (file,) = request["descriptors"]
-        return self._reply(check.name, lambda: correctness.compare(form, check, outputs.read(file, form.like), allowed))
-
-    def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Compare the outputs of timed calls in a file, whole ones and then items; reply as to `compare`.
-
-        `parts` says which items; what is `computed` for all lies in the second file, and the places of the `elements`
-        that are compared in the third.
-        """
-        form, parts = self._form, [Part(*part) for part in request["parts"]]
-        file, of_reference, of_places = request["descriptors"]
-        *of_wholes, of_parts = _computed(request["computed"], of_reference)
-        places = Elements.read(request["elements"], of_places)
+        (_, check), work = self._checks[request["check"]], self._known
 
         def compared() -> CheckResult:
-            whole = [*map(elements.like, places.of_whole, form.like)]
-            part = [*map(elements.like, places.of_part, form.like_part)]
-            tensors = iter(outputs.read(file, [*whole * len(of_wholes), *part * len(parts)]))
-            wholes = [(computed, [*islice(tensors, len(whole))]) for computed in of_wholes]
-            items = [(part, [*islice(tensors, len(form.like_part))]) for part in parts]
-            check, allowed = self._checks[AFTERWARDS], request["allowed"]
-            return correctness.compare_timed(form, check, wholes, items, of_parts, places, allowed)
+            tensors = outputs.read(request["outputs"], [(each.shape, each.dtype) for each in work.like])
+            return correctness.compare(work, check, tensors, request["allowed"])
+
+        return self._reply(check.name, compared)
+
+    def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Compare the outputs of timed calls in a file, whole ones and then items; reply as to `compare`."""
+        timed, work = self._timed.pop(request["places"]), self._known
+        (_, check), dtypes = self._checks[AFTERWARDS], [each.dtype for each in work.like]
+
+        def compared() -> CheckResult:
+            pairs = (pair for each in timed.of_wholes for pair in zip(each, dtypes, strict=True))
+            whole = [(of.tensor.shape, dtype) for of, dtype in pairs]
+            part = [(of.tensor.shape[1:], dtype) for of, dtype in zip(timed.of_parts, dtypes, strict=False)]
+            tensors = iter(outputs.read(request["outputs"], [*whole, *part * len(timed.parts)]))
+            wholes = [(each, [*islice(tensors, len(each))]) for each in timed.of_wholes]
+            items = [(part, [*islice(tensors, len(timed.of_parts))]) for part in timed.parts]
+            expected = timed.of_parts, timed.places
+            return correctness.compare_timed(work, check, wholes, items, *expected, request["allowed"])
 
         return self._reply(TIMED, compared)
 
@@ -96,7 +146,7 @@ class Judge:
         """
         best = Roof(0.0, 0.0)
         with _measuring(request["core"]):
-            self._rates = self._rates or DeviceRates(self._point)
+            self._rates = self._rates or DeviceRates(self._known.point)
             best = self._rates.best(request["turns"], request["least_s"])
         return {**dataclasses.asdict(best), "cpu_s": process_time()}
 
@@ -107,14 +157,38 @@ class Judge:
         """
         product_s = copy_s = 0.0
         with _measuring(request["core"]):
-            self._probe = self._probe or SpeedProbe(self._point)
+            self._probe = self._probe or SpeedProbe(self._known.point)
             product_s, copy_s = self._probe.times_s()
         return {"product_s": product_s, "copy_s": copy_s, "cpu_s": process_time()}
+
+    @property
+    def _known(self) -> workload.Workload:
+        assert self._work is not None, "nothing was expected"
+        return self._work
+
+    def _expect(self, work: workload.Workload, name: str, values: InputValues) -> None:
+        known, _ = self._checks.get(name, (None, None))
+        if known != values:
+            check = reference.expect(work, name, values)
+            self._remark = self._remark or check.remark  # the next one's numbers differ a little
+            self._checks[name] = values, check
+
+    def _workload(self, point: Point, seed: int) -> workload.Workload:
+        if self._work is None or self._work.seed != seed:
+            workload.set_up(point)
+            self._state = process_state.ProcessState()
+            work = workload.make(point, seed)
+            with all_cores(point):
+                if self._work is None and is_own(point.layer):  # the suite's own are known to be functions
+                    function.check(work)
+                self._work, self._checks, self._peak = work, {}, reference.peak(work)
+                self._remark = ""
+        return self._work
 
     def _reply(self, check: str, compared: Callable[[], CheckResult]) -> dict[str, Any]:
         """Return the result of a comparison as JSON; an output that can't be read has a reason alone."""
         try:
-            with all_cores(self._point):
+            with all_cores(self._known.point):
                 result = compared()
         except outputs.Incorrect as incorrect:
             return {"error": None, "tolerance": None, "reason": f"{incorrect} ({check})"}
@@ -122,56 +196,30 @@ class Judge:
         return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
 
 
-def _checks(described: list[dict[str, Any]], descriptor: int) -> list[Check]:
-    """Return the checks of these descriptions, whose numbers lie in a file."""
-    parts = [part for check in described for part in check["expected"]]
-    like = [
-        each for part in parts for each in (_like(["float64", [len(part["targets"]), 2]]), *_likes(part["targets"]))
-    ]
-    tensors = iter(outputs.read(descriptor, like))
-
-    def expected(part: dict[str, Any]) -> Expected:
-        numbers = next(tensors).tolist()
-        pairs = [_taken(pair, tensors) for pair in part["targets"]]
-        targets = (
-            Target(tensor, scale, tolerance, equal)
-            for (tensor, equal), (scale, tolerance) in zip(pairs, numbers, strict=True)
-        )
-        return Expected(part["items"], tuple(targets))
-
-    return [Check(check["name"], tuple(map(expected, check["expected"]))) for check in described]
+def _of_whole(work: workload.Workload, numbers: int, call: TimedCall) -> Sequence[Computed]:
+    return reference.of_calls(work, work.timed.inputs(numbers, call), work.direction_of(call.key))
 
 
-def _computed(described: list[list[Any]], descriptor: int) -> list[list[Computed]]:
-    """Return what was computed by these descriptions, whose numbers lie in a file."""
-    tensors = iter(outputs.read(descriptor, _likes(pair for pairs in described for pair in pairs)))
-    return [[_taken(pair, tensors) for pair in pairs] for pairs in described]
+def _of_parts(work: workload.Workload, numbers: int, parts: Sequence[Part]) -> Sequence[Computed]:
+    items = [work.timed.inputs(numbers, TimedCall(*part[:2]), part.item) for part in parts]
+    xs = tuple(map(torch.stack, zip(*items, strict=True)))
+    if work.point.mode not in workload.TRAINED:
+        return reference.of_calls(work, xs, None)
+    direction = torch.stack([work.direction_of(part.key)[part.item] for part in parts])
+    return reference.of_calls(work, xs, direction)[: work.by_item]
 
 
-def _likes(pairs: Iterable[list[Any]]) -> list[Tensor]:
-    return [_like(each) for pair in pairs for each in pair if each is not None]
+def _at(places: torch.Tensor | None, computed: Computed, *, batch: bool = False) -> Computed:
+    """Return what was computed at these places, in the host's memory."""
+    taken = (None if each is None else elements.at(places, each, batch=batch).cpu() for each in computed)
+    return Computed(*taken)  # type: ignore[arg-type]
 
 
-def _like(described: list[Any]) -> Tensor:
-    dtype, shape = described
-    return torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
-
-
-def _taken(pair: list[Any], tensors: Iterator[Tensor]) -> Computed:
-    return Computed(*(None if each is None else next(tensors) for each in pair))  # type: ignore[arg-type]
-
-
-def _check_believable(check: Check, dtype: torch.dtype) -> None:
-    """Raise ValueError if a check is wider than a reference makes it: then the layer's code has changed it."""
-    most = max(MOST_TOLERANCE[dtype], MOST_PEAKED if check.name == PEAKED and dtype.itemsize == 2 else 0.0)
-    for expected in check.expected:
-        largest = largest_of([target.tensor for target in expected.targets])
-        of_all = max(largest)
-        if any(
-            target.tolerance > most or target.scale > (of_all if own else max(of_all, 1.0))
-            for target, own in zip(expected.targets, largest, strict=True)
-        ):
-            raise ValueError(f"what is expected ({check.name}) came with a tolerance that is none")
+def obstacle(point: Point) -> str:
+    """Return why this machine can't run the point, empty if it can."""
+    if point.timing not in point.kind.timings:
+        return f"timing = {point.timing} can't be used on {point.kind.name}; expected {' or '.join(point.kind.timings)}"
+    return device(point.device).obstacle
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def described(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
 def computed(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     """Write the weights and values of a module into the file `path`, and what it computes of them beside it."""
     work, path = _on_cpu(request, channel), Path(request["path"])
-    path.write_bytes(workload.saved(work))
+    workload.save(work, str(path))
     torch.save(_in_float64(work.layer, work), path.with_suffix(OUTPUT))
     return {}
 
@@ -69,13 +69,12 @@ def matched(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
     """
     work, path = _on_cpu(request, channel), Path(request["path"])
     expected, best = torch.load(path.with_suffix(OUTPUT), weights_only=True), math.inf
-    with path.open("rb") as file:
-        for number, sources in enumerate(request["ways"]):
-            channel.announce("weights")
-            error = _error(work, workload.GivenWeights(file.fileno(), sources), expected)
-            best = min(best, error)
-            if error <= SAME:
-                return {"number": number, "error": error, "tried": number + 1}
+    for number, sources in enumerate(request["ways"]):
+        channel.announce("weights")
+        error = _error(work, workload.GivenWeights(str(path), sources), expected)
+        best = min(best, error)
+        if error <= SAME:
+            return {"number": number, "error": error, "tried": number + 1}
     return {"number": None, "error": best if math.isfinite(best) else None, "tried": len(request["ways"])}
 
 

@@ -70,8 +70,8 @@ class CaseRequest:
     `seed` is that of weights and inputs, `order_seed` that of the choices that this process makes.
     `inputs` has the values of those inputs that are checked outside of the rounds.
     A `thorough` measurement, the first of a case, also inspects a call.
-    The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given. `files` are the descriptors
-    of empty files for the outputs of these inputs, and `cache` is the folder of the compiler's cache.
+    The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given. `files` are the
+    paths for the outputs of these inputs, and `cache` is the folder of the compiler's cache.
     Weights and values are those of `given`, if that is not None.
     """
 
@@ -83,7 +83,7 @@ class CaseRequest:
     thorough: bool
     warm_up_s: float
     core: int | None
-    files: Mapping[str, int]
+    files: Mapping[str, str]
     cache: str
     given: workload.GivenWeights | None = None
 
@@ -238,11 +238,10 @@ class MeasuredCase:
             if self._inputs.are_edited():
                 raise Incorrect(f"edited its input in place ({TIMED})")
 
-    def finish(self, call_s: float, core: int | None, elements: Any, files: Mapping[str, int]) -> None:
+    def finish(self, call_s: float, core: int | None, files: Mapping[str, str]) -> None:
         """End the rounds: hand over the last outputs, measure the energy of a call of `call_s`, look for late work.
 
-        `files` are those for them, which are empty, and that with the places of the `elements` of timed outputs
-        that are compared.
+        `files` are those for them, and that with the places of the elements of timed outputs that are compared.
         """
         self._move(core)
         work, on = self._work, device(self.request.point.device)
@@ -257,7 +256,7 @@ class MeasuredCase:
             raise Incorrect(f"edited the layer's weights ({TIMED})")
         fresh = outputs.compute(self._subject, work, self._inputs.holding(self.request.inputs[AFTERWARDS]))
         self._check_form(AFTERWARDS, fresh)
-        outputs.write(self._outputs.kept(Elements.read(elements, files[PLACES])), files[TIMED])
+        outputs.write(self._outputs.kept(Elements(*torch.load(files[PLACES]))), files[TIMED])
         outputs.write(work.handed_over(fresh.tensors), files[AFTERWARDS])
         if counter is not None:
             self._channel.announce("energy")

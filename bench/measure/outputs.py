@@ -4,10 +4,8 @@ The process of an implementation holds no expected output, so the numbers are co
 """
 
 import copy
-import errno
-import mmap
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -16,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.machine import sealed
 from bench.measure.workload import Subject, Tensors, Workload
 
 NAMES = frozenset(dir(Tensor))
@@ -155,44 +152,29 @@ def has_weights_of(subject: Subject, workload: Workload) -> bool:
     return all(torch.equal(weight, original) for weight, original in pairs)
 
 
-def write(tensors: Sequence[Tensor], descriptor: int) -> None:
-    """Write the bytes of tensors, one after the other, and seal the file; raises NotHandedOver."""
+def write(tensors: Sequence[object], path: str) -> None:
+    """Write tensors, or lists of them, into a file, which is there when it is complete; raises NotHandedOver."""
     try:
-        sealed.fill(descriptor, map(_bytes, tensors))
-    except OSError as error:
-        raise NotHandedOver(f"outputs could not be handed over: {sealed.words(error)}") from None
+        torch.save([*map(_on_cpu, tensors)], f"{path}.part")
+        os.replace(f"{path}.part", path)
+    except (OSError, RuntimeError) as error:  # torch says in its own words that a disk is full
+        raise NotHandedOver(f"outputs could not be handed over: {error}") from None
 
 
-def check_files(request: Mapping[str, Any]) -> None:
-    """Raise NotHandedOver if some of the descriptors of a request's files did not come: there was no room for them."""
-    if len(request["descriptors"]) < len(request["files"]):
-        raise NotHandedOver(f"outputs could not be handed over: {sealed.words(OSError(errno.EMFILE, ''))}")
+def _on_cpu(value: object) -> object:
+    return value.detach().cpu().clone() if isinstance(value, Tensor) else value
 
 
-def _bytes(tensor: Tensor) -> memoryview:
-    flat = tensor.detach().to("cpu").contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().data
-
-
-def read(descriptor: int, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return tensors on the CPU with the shapes and dtypes of `like`; raises Incorrect if the file has another size."""
-    size, expected = os.fstat(descriptor).st_size, sum(tensor.nbytes for tensor in like)
-    if size != expected:
-        raise Incorrect(f"output has {size} bytes, expected {expected}")
-    return tuple(_parts(descriptor, size, like))
-
-
-def _parts(descriptor: int, size: int, like: Sequence[Tensor]) -> Iterator[Tensor]:
-    content = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY) if size else bytearray()
-    begin = 0
-    for each in like:
-        end = begin + each.nbytes
-        part = torch.empty(0, dtype=torch.uint8)
-        if end > begin:
-            part = torch.frombuffer(content, dtype=torch.uint8, offset=begin, count=end - begin)
-        # a part begins where the one before ends, which another dtype may not allow
-        yield (part if begin % each.element_size() == 0 else part.clone()).view(each.dtype).view(each.shape)
-        begin = end
+def read(path: str, forms: Sequence[tuple[torch.Size, torch.dtype]]) -> list[Tensor]:
+    """Return the tensors in a file; raises Incorrect if they have other forms."""
+    try:
+        tensors: list[Tensor] = torch.load(path, weights_only=True)
+        found = [(each.shape, each.dtype) for each in tensors]
+    except Exception as error:
+        raise Incorrect(f"output can't be read: {type(error).__name__}") from None
+    if found != [*forms]:
+        raise Incorrect("output has another form than expected")
+    return tensors
 
 
 def _address(tensor: Tensor) -> int:

@@ -26,8 +26,6 @@ from bench.measure import (
     matching,
     memory,
     nvml,
-    outputs,
-    references,
     user_code,
     workload,
 )
@@ -39,10 +37,10 @@ from bench.modules import sources
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU
 from bench.plan.names import is_own
-from bench.sampling.inputs import GIVEN, InputValues
+from bench.sampling.inputs import InputValues
 from impls.lookup import check
 
-ENVELOPE = ("request", "id", "files", "descriptors")
+ENVELOPE = ("request", "id")
 """What a request has beside its arguments."""
 
 
@@ -148,12 +146,10 @@ class CaseWork:
         """Prepare a case; reply with its outcome so far."""
         values = request["case"]
         inputs = {name: InputValues(*each) for name, each in values["inputs"].items()}
-        files = dict(zip(request["files"], request["descriptors"], strict=False))
-        given = GivenWeights(files[GIVEN], values["given"]) if GIVEN in files else None
-        own = {"point": Point(**values["point"]), "files": files, "inputs": inputs, "given": given}
+        given = GivenWeights(*values["given"]) if values["given"] else None
+        own = {"point": Point(**values["point"]), "files": request["files"], "inputs": inputs, "given": given}
         self._case = MeasuredCase(CaseRequest(**{**values, **own}), channel)
         with self._caught() as case:
-            outputs.check_files(request)
             case.prepare()
         return {
             **case.reply(),
@@ -167,9 +163,6 @@ class CaseWork:
         """Do a step of the prepared case; reply with what it says, or with the outcome if that is nothing."""
         arguments = {name: value for name, value in request.items() if name not in ENVELOPE}
         with self._caught() as case:
-            if "files" in request:
-                outputs.check_files(request)
-                arguments["files"] = dict(zip(request["files"], request["descriptors"], strict=True))
             if said := getattr(case, request["request"])(**arguments):
                 return {**said, "status": "ok"}
         return case.reply()
@@ -206,7 +199,7 @@ def work(channel: Channel) -> None:
 
 def main() -> None:
     """Serve until the parent closes the pipe."""
-    ForkServer({"worker": work, "reference": references.work, "judge": judge.work}, warm).serve()
+    ForkServer({"worker": work, "judge": judge.work}, warm).serve()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """The tensors of a point: the reference layer, its inputs, and one call of an implementation."""
 
 import dataclasses
-import io
 import math
-import mmap
 import random
 import re
 from collections import deque
@@ -20,7 +18,6 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.machine import sealed
 from bench.measure import in_place, user_code
 from bench.measure.cores import equal_weights, is_plain
 from bench.measure.devices import device
@@ -77,12 +74,12 @@ Parts = Sequence[tuple[int, int, int, int]]
 
 
 class GivenWeights(NamedTuple):
-    """Weights and values that another process has saved in a file with this descriptor.
+    """Weights and values that another process has saved in a file.
 
     `sources` has the rows there that own weights are made of.
     """
 
-    descriptor: int
+    path: str
     sources: Sources
 
 
@@ -209,6 +206,12 @@ class Workload:
         """
         has_own = self.point.mode in TRAINED or self.lengths
         return self.timed.direction(key) if has_own else self.direction
+
+    @property
+    def like(self) -> list[Tensor]:
+        """Tensors of the form of an output, and of its gradients if the mode has any."""
+        of_gradients = (*self.inputs()[: len(self.shapes)], *self.layer.parameters()) if self.with_gradients else ()
+        return [self.direction, *of_gradients]
 
     def handed_over(self, output: Sequence[Tensor]) -> list[Tensor]:
         """Return an output and its gradients for the inputs of checks as the judge expects them."""
@@ -512,31 +515,20 @@ def _bare(layer: nn.Module, name: str) -> str:
     return name.removeprefix("inner.") if isinstance(layer, Wrapper) else name
 
 
-def save(work: Workload, descriptor: int) -> None:
-    """Write the weights and values of a workload into a file, from which `make` takes them in another process.
-
-    The file is sealed. Raises OSError if it can't be written.
-    """
-    sealed.fill(descriptor, [saved(work)])
-
-
-def saved(work: Workload) -> memoryview:
-    """Return the bytes of a file with the weights and values of a workload."""
+def save(work: Workload, path: str) -> None:
+    """Write the weights and values of a workload into a file, from which `make` takes them in another process."""
     all_of_it = {
         "weights": weights(work.layer),
         "parameters": {_bare(work.layer, name): [*each.shape] for name, each in work.layer.named_parameters()},
         "values": work.values.float(),
         "direction": work.direction.float(),
     }
-    content = io.BytesIO()
-    torch.save(all_of_it, content)
-    return content.getbuffer()
+    torch.save(all_of_it, path)
 
 
 def load(layer: nn.Module, given: GivenWeights) -> dict[str, Any]:
     """Give a layer the weights in a file, its initial ones where that has none; return the file's content."""
-    with mmap.mmap(given.descriptor, 0, access=mmap.ACCESS_READ) as content:  # a position is shared with others
-        saved: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    saved: dict[str, Any] = torch.load(given.path, map_location="cpu", weights_only=True)
     with torch.no_grad():
         for name, tensor in weights(layer).items():
             if rows := [_rows(saved["weights"][of])[begin:end] for of, begin, end in given.sources[name]]:

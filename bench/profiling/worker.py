@@ -8,7 +8,7 @@ from bench.measure import compilation, identity, packed, workload
 from bench.measure.devices import device
 from bench.measure.forking import Channel, die_with_parent, serve
 from bench.measure.inspection import NO_KERNEL
-from bench.measure.references import obstacle
+from bench.measure.judge import obstacle
 from bench.plan.case import Case, Point
 from bench.profiling import by_graph, trace_files
 from bench.profiling.capture import capture

@@ -16,11 +16,8 @@ NORMAL, PEAKED = "normal input", "peaked input"
 TIMED, AFTERWARDS = "in a timed call", "on fresh values after the rounds"
 """In a call of the rounds, and after them."""
 
-GIVEN = "given"
-"""The file with the weights and values of another side of a duel, which goes to a process as the files of checks do."""
-
-EXPECTED, PLACES = "expected", "places"
-"""The files with what is expected of timed calls, and with the places of the elements that are compared."""
+PLACES, GIVEN = "places", "given"
+"""The files with the places of the elements that are compared, and with the weights of another side of a duel."""
 
 SHIFTS = 4096
 """The number of windows that can be cut out of random numbers, each shifted by one more number."""

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.machine import monotonic, sealed
+from bench.machine import monotonic
 from bench.measure.forking import Channel, ForkServer, methods, serve
 from bench.sampling.inputs import PEAKED, TIMED
 from tests import attacks
@@ -162,8 +162,8 @@ class Worker:
 
     def _hand_over(self, request: dict[str, Any]) -> None:
         """Give its name as each of the outputs."""
-        for descriptor in request["descriptors"]:
-            sealed.fill(descriptor, [memoryview(self._name.encode())])
+        for path in request["files"].values():
+            Path(path).write_text(self._name)
 
     def do(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Do as the request says."""
@@ -260,59 +260,46 @@ def pipe(channel: Channel) -> socket.socket:
     return channel._pipe
 
 
-def expect(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Reply with the work of a call, or end as TEST_REFERENCE says."""
-    channel.announce("reference")
-    match os.environ.get("TEST_REFERENCE"):
-        case "exits":
-            end(1)
-        case "killed once" if _is_first("reference"):
-            kill(signal.SIGKILL)
-        case "oom":
-            return {"status": "oom", "detail": "MemoryError", "metrics": {}}
-        case "no reply":
-            return {"status": 5}
-    if request["point"]["device"] != "cpu" and "TEST_GPU" not in os.environ:
-        return {"status": "unsupported", "detail": "no CUDA device", "metrics": {}}
-    checks = {"form": {}, "checks": [*request["shifts"]]}
-    return {"status": "ok", "detail": "", "metrics": {}, "work": WORK, "peak": 4.0, **checks}
-
-
-def expect_timed(_request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-    """Reply that all was computed."""
-    return {"status": "ok", "detail": "", "metrics": {}, "computed": [], "elements": []}
-
-
 COARSE, COARSE_ERROR = ("sageattention", "test:coarse"), 0.03
 """Implementations of another accuracy, the first of which declares it, and their error."""
 
 
-def _read(descriptor: int) -> str:
-    return os.pread(descriptor, 1 << 10, 0).decode()
-
-
 class Judge:
-    """The process that compares outputs."""
+    """The process that computes what is expected, and compares outputs with it."""
 
     def __init__(self) -> None:
         self._expected: set[str] = set()
         self._probes = 0
 
-    def hold(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Know which inputs something is expected for."""
-        self._expected |= {*request["checks"]}
-        return {"status": "ok", "detail": "", "metrics": {}}
+    def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+        """Reply with the work of a call, or end as TEST_REFERENCE says."""
+        channel.announce("reference")
+        match os.environ.get("TEST_REFERENCE"):
+            case "exits":
+                end(1)
+            case "killed once" if _is_first("reference"):
+                kill(signal.SIGKILL)
+            case "oom":
+                return {"status": "oom", "detail": "MemoryError", "own_cause": True}
+        if request["point"]["device"] != "cpu" and "TEST_GPU" not in os.environ:
+            return {"status": "unsupported", "detail": "no CUDA device", "own_cause": True}
+        self._expected |= {*request["shifts"]}
+        return {"status": "ok", "detail": "", "own_cause": True, "work": WORK, "peak": 4.0, "remark": ""}
+
+    def expect_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Reply that all was computed."""
+        assert request["parts"]
+        return {"status": "ok", "detail": "", "own_cause": True}
 
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Find an output right or wrong, or end, as the name says that is in the file."""
         if request["check"] not in self._expected:
             raise KeyError(request["check"])
-        return self._compared(_read(request["descriptors"][0]), request["check"], request["allowed"])
+        return self._compared(Path(request["outputs"]).read_text(), request["check"], request["allowed"])
 
     def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Find the outputs of timed calls right or wrong, as the name says that is in the file."""
-        assert request["parts"]
-        return self._compared(_read(request["descriptors"][0]), TIMED, request["allowed"])
+        return self._compared(Path(request["outputs"]).read_text(), TIMED, request["allowed"])
 
     def _compared(self, name: str, check: str, allowed: float) -> dict[str, Any]:
         if name == "test:ends_the_judge":
@@ -388,11 +375,6 @@ def judge(channel: Channel) -> None:
     serve(methods(Judge()), channel)
 
 
-def reference(channel: Channel) -> None:
-    """Serve the requests for what is expected."""
-    serve({"expect": expect, "expect_timed": expect_timed}, channel)
-
-
 def warm(request: dict[str, Any]) -> None:
     """Compile nothing, and keep for what it was asked."""
     used = [name for name in ("traces", "gradients") if request[name]]
@@ -400,4 +382,4 @@ def warm(request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    ForkServer({"worker": work, "judge": judge, "reference": reference}, warm).serve()
+    ForkServer({"worker": work, "judge": judge}, warm).serve()

@@ -29,7 +29,6 @@ PIDS = itertools.count(1 << 30)
 ROLES = {
     "worker": scripted_server.work,
     "judge": scripted_server.judge,
-    "reference": scripted_server.reference,
 }
 
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 from bench.measure import correctness, function, outputs, reference, workload
-from bench.measure.correctness import CheckResult, Form
+from bench.measure.correctness import CheckResult
 from bench.measure.outputs import Incorrect
 from bench.plan.case import Point
 from bench.sampling.inputs import NORMAL, PEAKED, InputValues
@@ -47,7 +47,7 @@ def compared(subject: workload.Subject, work: workload.Workload, checks: list[re
             outputs.check_form(subject, work, xs, output)
         except Incorrect as error:
             return CheckResult(float("inf"), 1.0, f"{error} ({check.name})")
-        results.append(correctness.compare(Form.of(work), check, [tensor.cpu() for tensor in output.tensors]))
+        results.append(correctness.compare(work, check, [tensor.cpu() for tensor in output.tensors]))
     return max(results, key=lambda result: result.severity)
 
 

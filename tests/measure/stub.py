@@ -1,10 +1,12 @@
 """A case in this process, with a stand-in for the pipe to the parent; and a stand-in for NVML."""
 
+import atexit
 import dataclasses
 import gc
-import json
+import itertools
 import random
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,20 +17,26 @@ import pytest
 import torch
 
 from bench.engine.judged_calls import JudgedCalls
-from bench.machine import sealed
 from bench.measure import workload
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
-from bench.measure.references import References
 from bench.measure.server import CaseWork
 from bench.plan.case import Point
 from bench.plan.weights import matches
-from bench.sampling.inputs import AFTERWARDS, EXPECTED, GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, InputValues
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
 NUMBERS, TIMINGS = 17, 3
 """The key of the numbers of timed inputs, and a sample's timings."""
+
+_folder, _numbers = tempfile.TemporaryDirectory(), itertools.count()
+atexit.register(_folder.cleanup)
+
+
+def path() -> str:
+    """Return the path of a new file for outputs."""
+    return str(Path(_folder.name) / f"{next(_numbers)}.pt")
 
 
 class Announcements(Channel):
@@ -42,48 +50,32 @@ class Announcements(Channel):
         self.stages.append(stage)
 
 
-def asked(role: Any, name: str, files: Mapping[str, int], **request: Any) -> dict[str, Any]:
-    """Return the reply of a role to a request that comes with files."""
-    of_files = {"files": [*files], "descriptors": [*files.values()]}
-    reply: dict[str, Any] = getattr(role, name)({"request": name, **request, **of_files}, Announcements())
-    return reply
-
-
 class Judging:
-    """A reference and a judge of one point in this process, with the files between them."""
+    """The judge of one point in this process, with the files for it."""
 
     def __init__(self) -> None:
-        self.references = References()
         self.judge = Judge()
+        self.places = path()
 
-    def expect(self, at: Point, seed: int, shifts: Mapping[str, int], given: int | None = None) -> dict[str, Any]:
-        """Return the reply of the reference; the judge then holds what it expects, or says why it can't."""
-        columns, numbers = dataclasses.asdict(at), sealed.made()
-        files = {"numbers": numbers} if given is None else {"numbers": numbers, GIVEN: given}
-        reply = asked(self.references, "expect", files, point=columns, seed=seed, shifts=dict(shifts))
-        if reply["status"] != "ok":
-            return reply
-        reply = json.loads(json.dumps(reply))
-        expected = {"form": reply["form"], "checks": reply["checks"]}
-        held = asked(self.judge, "hold", {"numbers": numbers}, point=columns, **expected)
-        return reply if held["status"] == "ok" else held
+    def _asked(self, name: str, **request: Any) -> dict[str, Any]:
+        reply: dict[str, Any] = getattr(self.judge, name)({"request": name, **request}, Announcements())
+        return reply
 
-    def compare(self, check: str, file: int, allowed: float = 0.0) -> dict[str, Any]:
+    def expect(self, at: Point, seed: int, shifts: Mapping[str, int], given: str | None = None) -> dict[str, Any]:
+        """Return the reply of the judge to a request to expect outputs."""
+        return self._asked("expect", point=dataclasses.asdict(at), seed=seed, shifts=dict(shifts), given=given)
+
+    def compare(self, check: str, file: str, allowed: float = 0.0) -> dict[str, Any]:
         """Return what the judge says of the output of a check."""
-        return asked(self.judge, "compare", {"outputs": file}, check=check, allowed=allowed)
+        return self._asked("compare", check=check, outputs=file, allowed=allowed)
 
-    def expect_timed(self, numbers: int, wholes: Sequence[Any], parts: Sequence[Any]) -> dict[str, Any]:
-        """Have the reference compute what is expected of timed calls; return which elements of them are compared."""
-        self.files, self._parts = {name: sealed.made() for name in (EXPECTED, PLACES)}, [*parts]
-        kept = {"wholes": [*wholes], "parts": self._parts}
-        reply = asked(self.references, "expect_timed", self.files, numbers=numbers, **kept)
-        self._expected = {name: reply[name] for name in ("computed", "elements")}
-        return {"elements": reply["elements"]}
+    def expect_timed(self, numbers: int, wholes: Sequence[Any], parts: Sequence[Any]) -> None:
+        """Have the judge compute what is expected of timed calls."""
+        self._asked("expect_timed", numbers=numbers, wholes=[*wholes], parts=[*parts], places=self.places)
 
-    def compare_timed(self, file: int, allowed: float = 0.0) -> dict[str, Any]:
+    def compare_timed(self, file: str, allowed: float = 0.0) -> dict[str, Any]:
         """Return what the judge says of the outputs of timed calls."""
-        files = {"outputs": file, **self.files}
-        return asked(self.judge, "compare_timed", files, parts=self._parts, **self._expected, allowed=allowed)
+        return self._asked("compare_timed", outputs=file, places=self.places, allowed=allowed)
 
 
 class Case:
@@ -108,7 +100,7 @@ class Case:
         rng = random.Random(order_seed)
         self.judged = JudgedCalls(rng, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
         self._has_begun = False
-        saved, names = sealed.made() if first else None, matches(shapes(first), shapes(at))[0] if first else {}
+        saved, names = path() if first else None, matches(shapes(first), shapes(at))[0] if first else {}
         expected = self.judging.expect(first or at, SEED, SHIFTS, saved)
         inputs = {check: InputValues(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
         inputs[PEAKED] = InputValues(SHIFTS[PEAKED], expected.get("peak", 1.0))
@@ -122,17 +114,14 @@ class Case:
             "warm_up_s": 0.02,
             "core": None,
             "cache": "",
-            "given": names,
+            "given": [saved, names] if first else None,
         }
-        self.files = {check: sealed.made() for check in [*inputs, TIMED]}
-        self._given = {} if saved is None else {GIVEN: saved}
+        self.files = {check: path() for check in [*inputs, TIMED]}
 
     def prepare(self) -> dict[str, Any]:
         """Return the reply to the request to prepare."""
         early = {check: file for check, file in self.files.items() if check not in (TIMED, AFTERWARDS)}
-        files = {**self._given, **early}
-        request = {"case": self.request, "files": [*files], "descriptors": [*files.values()]}
-        return self.worker.prepare(request, self.channel)
+        return self.worker.prepare({"case": self.request, "files": early}, self.channel)
 
     def sample(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request for a sample on a core."""
@@ -155,10 +144,9 @@ class Case:
     def finish(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request to finish on a core."""
         self.begin()
-        which = self.judging.expect_timed(NUMBERS, self.judged.wholes.kept, self.judged.parts.kept)
-        files = {TIMED: self.files[TIMED], AFTERWARDS: self.files[AFTERWARDS], PLACES: self.judging.files[PLACES]}
-        of_files = {"files": [*files], "descriptors": [*files.values()]}
-        return self.step("finish", call_s=self.call_s, core=core, **which, **of_files)
+        self.judging.expect_timed(NUMBERS, self.judged.wholes.kept, self.judged.parts.kept)
+        files = {TIMED: self.files[TIMED], AFTERWARDS: self.files[AFTERWARDS], PLACES: self.judging.places}
+        return self.step("finish", call_s=self.call_s, core=core, files=files)
 
     def step(self, name: str, **request: Any) -> dict[str, Any]:
         """Return the reply to the request for a step."""
@@ -181,7 +169,7 @@ class Case:
         """Return what is incorrect in each file that was handed over."""
         reasons = {}
         for check, file in self.files.items():
-            if not sealed.is_sealed(file):
+            if not Path(file).exists():
                 continue
             reply = self.judging.compare_timed(file) if check == TIMED else self.judging.compare(check, file)
             reasons[check] = reply["reason"]

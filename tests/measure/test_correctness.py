@@ -237,7 +237,7 @@ def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where(at: Point, wrong: 
     check = reference.expect(work, NORMAL, InputValues())
     y = outputs.compute(workload.subject(work, "sdpa"), work, work.inputs()).y.clone()
     y[wrong] *= 1.1
-    assert correctness.compare(correctness.Form.of(work), check, [y]).reason.endswith(f", at {place}")
+    assert correctness.compare(work, check, [y]).reason.endswith(f", at {place}")
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
@@ -251,5 +251,5 @@ def test_nothing_is_right_beside_what_is_not_finite(value: float) -> None:
         target.tensor.fill_(value)
     for output in (y, torch.zeros_like(y)):
         assert (
-            "what is expected is not finite" in correctness.compare(correctness.Form.of(work), check, [output]).reason
+            "what is expected is not finite" in correctness.compare(work, check, [output]).reason
         )

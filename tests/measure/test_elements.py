@@ -5,9 +5,7 @@ import math
 import pytest
 import torch
 
-from bench.machine import sealed
 from bench.measure import elements
-from bench.measure.elements import Elements
 
 
 def test_elements_are_drawn_where_something_is_expected() -> None:
@@ -44,13 +42,3 @@ def test_what_is_wrong_is_spread_to_its_places() -> None:
     wrong = elements.spread(torch.tensor([True, False]), torch.tensor([2, 4]), (2, 3))
     assert wrong.tolist() == [[False, False, True], [False, False, False]]
     assert elements.spread(torch.tensor([[True, False]]), None, (1, 2, 1)).tolist() == [[[True], [False]]]
-
-
-def test_places_are_read_as_they_were_written() -> None:
-    """Those of whole outputs and of items, some of which have none."""
-    written = Elements([None, torch.tensor([3, 5])], [torch.tensor([7])])
-    written.write(file := sealed.made())
-    assert written.described == [[None, 2], [1]]
-    read = Elements.read(written.described, file)
-    found = [None if each is None else each.tolist() for each in (*read.of_whole, *read.of_part)]
-    assert found == [None, [3, 5], [7]]

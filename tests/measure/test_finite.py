@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from bench.measure import finite, function, reference, workload
-from bench.measure.references import UNPEAKED
+from bench.measure.judge import UNPEAKED
 from bench.plan.case import Point
 from bench.sampling.inputs import NORMAL, InputValues
 from impls import Unsupported

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -13,16 +14,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.machine import sealed
 from bench.measure import elements, outputs, reference, workload
 from bench.measure import judge as judge_module
 from bench.measure.elements import Elements, at
-from bench.measure.references import obstacle
+from bench.measure.judge import obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, InputValues, TimedCall
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues, TimedCall
 from tests.make.points import point
-from tests.measure.stub import SEED, SHIFTS, Announcements, Judging
+from tests.measure.stub import SEED, SHIFTS, Announcements, Judging, path
 
 
 def judge_of(at: Point) -> Judging:
@@ -37,7 +37,7 @@ def expect(judge: Judging, at: Point, shifts: dict[str, Any] = SHIFTS, seed: int
     return judge.expect(at, seed, shifts)
 
 
-def compare(judge: Judging, check: str, file: int) -> dict[str, Any]:
+def compare(judge: Judging, check: str, file: str) -> dict[str, Any]:
     """Return the reply to a request for a comparison."""
     return judge.compare(check, file)
 
@@ -65,12 +65,12 @@ def test_a_probe_without_memory_has_no_times(monkeypatch: pytest.MonkeyPatch) ->
         judge.probe({"core": None}, Announcements())
 
 
-def written(at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y: y, seed: int = SEED) -> int:
+def written(at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y: y, seed: int = SEED) -> str:
     """Return the file of what sdpa computes for the input of a check, with its output changed."""
     work = workload.make(at, seed)
     xs = work.inputs(InputValues(SHIFTS[check], reference.peak(work) if check == PEAKED else 1.0))
     output = outputs.compute(workload.subject(work, "sdpa"), work, tuple(x.clone() for x in xs))
-    file = sealed.made()
+    file = path()
     outputs.write([change(output.y), *output.gradients], file)
     return file
 
@@ -134,13 +134,13 @@ def timed(
         return [change(number, output.y), *output.gradients]
 
     wholes = [] if where.mode == "inference" else [TimedCall(10, 1)]
-    described = judge.expect_timed(5, wholes, PARTS)["elements"]
-    places = Elements.read(described, judge.files[PLACES])
+    judge.expect_timed(5, wholes, PARTS)
+    places = Elements(*torch.load(judge.places))
     tensors = [at(*each) for call in wholes for each in zip(places.of_whole, computed(call, -1), strict=True)]
     for number, (key, place, item) in enumerate(PARTS):
         of_call = computed(TimedCall(key, place), number)
         tensors += [at(*each) for each in zip(places.of_part, (tensor[item] for tensor in of_call), strict=False)]
-    file = sealed.made()
+    file = path()
     outputs.write(tensors, file)
     return str(judge.compare_timed(file, allowed)["reason"])
 
@@ -151,8 +151,8 @@ def test_of_a_large_tensor_some_elements_are_compared(mode: str, monkeypatch: py
     monkeypatch.setattr(elements, "ELEMENTS", 200)
     judge = judge_of(where := point(mode=mode, batch=3, num_tokens=40, channels=32, num_heads=2))
     assert timed(judge, where) == ""
-    described = judge.expect_timed(5, [], PARTS)["elements"]
-    assert all(number <= 200 for of in described for number in of)
+    judge.expect_timed(5, [], PARTS)
+    assert all(len(places) <= 200 for of in torch.load(judge.places) for places in of)
 
     def wrong(number: int, y: Tensor) -> Tensor:
         return torch.cat([y[..., :16], y[..., 16:] + 9], -1) if number == 0 else y
@@ -226,41 +226,21 @@ def test_a_layer_that_mixes_tokens_and_a_model_are_compared_in_all_rows(at: Poin
 
 def test_an_output_that_is_not_finite_has_no_error_as_a_number() -> None:
     """JSON knows no infinity."""
-    path = written(point(), PEAKED, lambda y: y * float("nan"))
-    reply = compare(judge_of(point()), PEAKED, path)
+    file = written(point(), PEAKED, lambda y: y * float("nan"))
+    reply = compare(judge_of(point()), PEAKED, file)
     assert (reply["error"], reply["reason"]) == (None, f"output is not finite ({PEAKED})")
 
 
-def test_a_file_of_another_size_is_incorrect() -> None:
+def test_a_file_of_another_form_is_incorrect() -> None:
     """The process that wrote it may have written anything; the judge goes on."""
-    judge = judge_of(point())
-    for content in (b"", b"1234", bytes(2 * 7 * 12 * 4 + 1)):
-        file = sealed.made()
-        sealed.fill(file, [memoryview(content)])
+    judge, nothing, other = judge_of(point()), path(), path()
+    Path(nothing).write_bytes(b"1234")
+    outputs.write([torch.zeros(2, 7, 11)], other)
+    for file in (nothing, other):
         reply = compare(judge, PEAKED, file)
         assert (reply["error"], reply["tolerance"]) == (None, None)
-        assert reply["reason"] == f"output has {len(content)} bytes, expected 672 ({PEAKED})"
+        assert reply["reason"].endswith(f"({PEAKED})")
     assert compare(judge, PEAKED, written(point(), PEAKED))["reason"] == ""
-
-
-@pytest.mark.parametrize(("wider", "larger"), [(1e6, 1.0), (1.0, 1e6)])
-def test_a_check_that_lets_all_pass_is_refused(wider: float, larger: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The layer's code runs where tolerances are computed, and may change them."""
-    honest = reference.expect
-
-    def expect_anything(*arguments: Any) -> reference.Check:
-        check = honest(*arguments)
-        parts = [
-            reference.Expected(
-                part.items,
-                tuple(t._replace(tolerance=t.tolerance * wider, scale=t.scale * larger) for t in part.targets),
-            )
-            for part in check.expected
-        ]
-        return reference.Check(check.name, tuple(parts))
-
-    monkeypatch.setattr(reference, "expect", expect_anything)
-    assert expect(Judging(), point())["status"] == "error"
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ def test_later_checks_have_other_values_and_fewer_exact_items(monkeypatch: pytes
     with torch.inference_mode():
         y = work.layer(*work.inputs(InputValues(3)))
     assert len(here.expected[0].items) == 1
-    assert correctness.compare(correctness.Form.of(work), here, [y]).reason == ""
-    assert f"({AFTERWARDS})" in correctness.compare(correctness.Form.of(work), there, [y]).reason
+    assert correctness.compare(work, here, [y]).reason == ""
+    assert f"({AFTERWARDS})" in correctness.compare(work, there, [y]).reason
 
 
 @pytest.mark.slow
@@ -168,7 +168,7 @@ def test_the_way_to_equal_weights_is_seen_where_the_tolerance_hides_it(share: fl
     y = (target.tensor + share * (target.equal - target.tensor)).to(torch.bfloat16)
     assert reference.way_to_equal_weights(y, target) == pytest.approx(share, abs=0.02)
     assert reference.relative_error(y, target.tensor, target.scale) < target.tolerance
-    assert ("equal weights" in correctness.compare(correctness.Form.of(work), check, [y]).reason) is (share > 0.3)
+    assert ("equal weights" in correctness.compare(work, check, [y]).reason) is (share > 0.3)
 
 
 def test_a_gradient_that_has_cancelled_out_goes_no_way() -> None:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 import impls
-from bench.machine import sealed
 from bench.measure import devices, outputs, workload
 from bench.plan.case import Point
 from bench.sampling.inputs import SHIFTS, TimedCall
 from impls.layers.conv import GAMMA
 from tests.make.points import WITH_CONTEXT, of_layer, point
+from tests.measure.stub import path
 
 
 @pytest.fixture(params=["cpu", "cuda"])
@@ -243,7 +243,7 @@ def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: s
     Gradients of weights come in the order that they have there.
     """
     first = own("Separate", dtype=dtype, mode="train", device=on)
-    file = sealed.made()
+    file = path()
     workload.save(first, file)
     saved = workload.weights(first.layer)
     given = workload.GivenWeights(file, {prefix + each: [(each, 0, len(saved[each]))] for each in saved})
@@ -273,7 +273,7 @@ def test_gradients_of_packed_weights_are_those_of_their_rows() -> None:
     What it has besides keeps its initial values, which hide what comes before.
     """
     first = own("Separate", mode="train")
-    file = sealed.made()
+    file = path()
     workload.save(first, file)
     parts = [(name, 4 * head) for head in range(3) for name in ("query", "key", "value")]
     sources = {
