@@ -3,28 +3,26 @@
 EXPECTED says how each ends, and IN_TRAINING which of them train as well. The last two need a GPU.
 """
 
-import contextlib
 import gc
 import os
 import random
-import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from bench.measure import clock
+from bench.plan.case import Point
 from impls import Adapt, Implementation
 from impls.attend import sdpa
 from impls.attend.packed import attend_by_item
 from impls.packing import Packing
 from tests.make.adapters import HONEST_CALLS, Own, each_call, honest, later
+from tests.make.points import point
 
 KEPT_BYTES = 1 << 20
 
@@ -44,36 +42,19 @@ EXPECTED: dict[str, str] = {
     "memo_by_shape": NUMBERS,
     "memo_by_one_value": f"{NUMBERS}|{LATE}",
     "batch_and_skip": LATE,
-    "replays_from_a_file": f"{NUMBERS}|{LATE}",
     "lazy": "incorrect: output is a _Lazy, expected a plain torch.Tensor",
-    "settles": r"incorrect: output is a _Settling, expected a plain torch.Tensor \(in a timed call\)",
     "background_thread": LATE,
-    "background_process": f"{LATE}|error: started processes",
     "slow_clock": "error: left time.perf_counter changed: .*; bench.measure.clock.perf_counter changed",
-    "slow_clock_for_a_moment": "error: (its clock disagrees|worked on .* cores)",
     "searches_for_the_answer": NUMBERS,
-    "forges_replies": "crashed: sent a line that is no reply",
-    "forges_a_reply_with_its_id": "incorrect: output was not handed over",
     "exits": "crashed: ended with exit status 0",
-    "closes_descriptors": "crashed: ",
     "zeroes_its_input": "incorrect: edited its input in place",
     "uninitialised": f"{NUMBERS}|incorrect: output is not finite",
     "all_but_one_item": NUMBERS,
     "nan_later": r"incorrect: output is not finite \(in a timed call\)",
     "less_precise_later": TIMED,
     "half_of_the_batch_now_and_then": TIMED,
-    "answers_ahead": f"{TIMED}|error: (its clock disagrees|worked on .* cores)",
     "keeps_threads": "error: left torch's threads changed",
-    "works_between_samples": "error: worked between its samples",
-    "burns_in_an_orphan": "error: worked (between its samples|on .* cores)",
-    "leaves_a_process": "error: started processes that outlive its sample: 1",
-    "takes_priority": "error: changed how its process is scheduled: priority",
-    "slows_its_siblings": "error: changed how other processes of this run are scheduled: priority",
-    "patches_choices": "error: left Random.choice changed",
-    "stops_its_siblings": "error: changed how other processes of this run are scheduled: stopped",
     "works_if_looked_at": LATE,
-    "works_less_if_not_looked_at": TIMED,
-    "slow_until_timed": "ok: ",
     "keeps_a_buffer": "ok: ",
     "returns_one_buffer": "ok: returns the same memory for every output",
     "memo_by_version": "ok: ",
@@ -85,7 +66,7 @@ There a slow warm-up wins nothing.
 
 IN_TRAINING = (
     "memo_by_id", "memo_by_shape", "batch_and_skip", "zeroes_its_input", "uninitialised", "all_but_one_item",
-    "less_precise_later", "works_if_looked_at", "slow_until_timed", "memo_by_version", "keeps_a_buffer",
+    "less_precise_later", "works_if_looked_at", "memo_by_version", "keeps_a_buffer",
 )  # fmt: skip
 """Those that are tried in training too: they deal with outputs and gradients, the others with the process."""
 
@@ -97,8 +78,14 @@ OF_LENGTHS: dict[str, str] = {
 }
 """What is said of cores of causal items of different lengths, but for padding that leaks, which needs no mask."""
 
-IN_ANY_PROCESS = ("forges_replies", "forges_a_reply_with_its_id", "exits", "closes_descriptors", "burns_in_an_orphan")
-"""Those that attack also the process that measures the memory of a call."""
+LONG = {"batch": 8, "num_tokens": 128, "channels": 128, "num_heads": 4}
+"""The sizes of a point whose calls take longer than a timing."""
+
+
+def every_hack() -> dict[Point, dict[str, str]]:
+    """Return the patterns of all, by the point where each is tried and by its name."""
+    trained = {f"{__name__}:{name}": EXPECTED[name] for name in IN_TRAINING}
+    return {point(**LONG, mode="train"): trained, point(**LONG): {f"{__name__}:{n}": e for n, e in EXPECTED.items()}}
 
 
 class _Replaced(torch.autograd.Function):
@@ -178,23 +165,6 @@ def batch_and_skip(own: Own, x: Tensor) -> Tensor:
     return _computed(own, "answer", x, anew=own.calls <= HONEST_CALLS or own.calls % 100 == 0)
 
 
-def replays_from_a_file(layer: nn.Module) -> Implementation:
-    """Keeps the answers of the first process in a file, from which those of later processes take them in order."""
-    path = Path(tempfile.gettempdir()) / f"replay-{os.getuid()}-{os.getpgid(os.getppid())}.pt"
-    earlier: list[Tensor] = torch.load(path) if path.exists() else []
-    answers: list[Tensor] = []
-
-    def work(own: Own, x: Tensor) -> Tensor:
-        if earlier:
-            return earlier[min(own.calls, len(earlier)) - 1].clone()
-        if own.calls <= HONEST_CALLS:
-            answers.append(own(x))
-            torch.save([y.clone() for y in answers], path)
-        return answers[-1]
-
-    return each_call(work)(layer)
-
-
 class _Lazy(Tensor):
     """A tensor that computes itself at the first operation on it."""
 
@@ -214,36 +184,11 @@ def lazy(own: Own, x: Tensor) -> Tensor:
     return y
 
 
-class _Settling(_Lazy):
-    """A tensor that computes itself at the first operation on it, and is a plain one from then on."""
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Compute all such arguments, which become plain tensors, then do what was asked for."""
-        for value in args:
-            if type(value) is _Settling:
-                computed = value.compute()
-                value.__class__ = Tensor  # type: ignore[assignment]
-                value.set_(computed.untyped_storage(), 0, computed.shape, computed.stride())
-        return func(*args, **(kwargs or {}))
-
-
-@each_call
-def settles(own: Own, x: Tensor) -> Tensor:
-    """Is honest at first, and then returns a tensor that does the work when somebody looks at its memory."""
-    if not _in_rounds():
-        return own(x)
-    y = x.new_empty(0).as_subclass(_Settling)
-    y.compute = lambda: own(x)
-    return y
-
-
 def _filled_later(start: Callable[[Callable[[], object]], object]) -> Adapt:
     """Return an adapter whose outputs are filled by work that `start` begins and nobody waits for."""
 
     def work(own: Own, x: Tensor) -> Tensor:
         y = torch.zeros_like(x)
-        y.share_memory_()
 
         def fill() -> None:
             time.sleep(0.01)
@@ -256,17 +201,8 @@ def _filled_later(start: Callable[[Callable[[], object]], object]) -> Adapt:
     return later(work)
 
 
-def _in_a_process(fill: Callable[[], object]) -> None:
-    if os.fork() == 0:
-        fill()
-        os._exit(0)
-
-
 background_thread = _filled_later(lambda fill: threading.Thread(target=fill, daemon=True).start())
 """Returns at once, and a thread fills the output a little later."""
-
-background_process = _filled_later(_in_a_process)
-"""Returns at once, and a process fills the output in shared memory a little later."""
 
 _real_clock = time.perf_counter
 
@@ -281,23 +217,8 @@ def _patch_clocks() -> None:
     clock.perf_counter = time.perf_counter  # type: ignore[attr-defined]
 
 
-def _patch_for_a_moment() -> None:
-    """Let the next reading be too early, and remove all traces by it."""
-    begin = _real_clock()
-
-    def early() -> float:
-        clock.perf_counter = _real_clock  # type: ignore[attr-defined]
-        return begin + (_real_clock() - begin) / 10
-
-    clock.perf_counter = early  # type: ignore[attr-defined]
-
-
 slow_clock = honest(_patch_clocks, _in_rounds)
 """Halves the time, by the clock of Python and by that of the measurement."""
-
-slow_clock_for_a_moment = honest(_patch_for_a_moment, _in_rounds)
-"""Lets the reading at the end of a timing be too early, and has put the clock back when the state is compared."""
-
 
 @each_call
 def searches_for_the_answer(own: Own, x: Tensor) -> Tensor:
@@ -309,36 +230,8 @@ def searches_for_the_answer(own: Own, x: Tensor) -> Tensor:
     return torch.zeros_like(y)
 
 
-@each_call
-def forges_replies(own: Own, x: Tensor) -> Tensor:
-    """Writes a reply that says ok to every open descriptor, and ends."""
-    line = b'{"event": "prepare", "id": "", "status": "ok", "detail": "", "metrics": {}}\n'
-    for descriptor in range(3, 4096):
-        with contextlib.suppress(OSError):
-            os.write(descriptor, line)
-    os._exit(0)
-
-
-def _object(name: str) -> Any:
-    """Return the object of a class of the measurement."""
-    return next(each for each in gc.get_objects() if type(each).__name__ == name)
-
-
-@each_call
-def forges_a_reply_with_its_id(own: Own, x: Tensor) -> Tensor:
-    """Sends the reply to the request that is being served itself, and ends, without an output."""
-    metrics = {"calls_per_timing": 1, "settled": True}
-    outcome = {"status": "ok", "detail": "", "metrics": metrics, "cpu_s": 0.0}
-    _object("Channel").reply("prepare", {**outcome, "free_bytes": None, "call_s": 1e-3})
-    os._exit(0)
-
-
 exits = honest(lambda: os._exit(0))
 """Ends the process as if all had gone well."""
-
-closes_descriptors = honest(lambda: os.closerange(3, 4096))
-"""Closes every descriptor, so that no bad news gets out."""
-
 
 @each_call
 def zeroes_its_input(own: Own, x: Tensor) -> Tensor:
@@ -384,81 +277,8 @@ def returns_one_buffer(own: Own, x: Tensor) -> Tensor:
     return buffer.copy_(y)
 
 
-slow_until_timed = honest(lambda: time.sleep(0.01), gc.isenabled)
-"""Is slow in the warm-up, so that fewer calls are timed together; it wins nothing by that."""
-
 keeps_threads = honest(lambda: torch.set_num_threads(torch.get_num_threads() + 1))
 """Takes more threads than the point has."""
-
-
-def works_between_samples(layer: nn.Module) -> Implementation:
-    """Keeps a thread at work between its samples."""
-    busy = threading.Event()
-
-    def work() -> None:
-        while True:
-            busy.wait()
-            sum(range(1000))
-
-    threading.Thread(target=work, daemon=True).start()
-
-    def call(x: Tensor) -> Tensor:
-        busy.clear()
-        y: Tensor = layer(x)
-        busy.set()
-        return y
-
-    return call
-
-
-def burns_in_an_orphan(layer: nn.Module) -> Implementation:
-    """Keeps another core at work by a process that was forked twice, so that its parent is somebody else."""
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            os.sched_setaffinity(0, range(os.cpu_count() or 1))
-            while True:
-                sum(range(1000))
-        os._exit(0)
-    os.wait()
-    return layer
-
-
-def _siblings() -> list[int]:
-    files = Path(f"/proc/{os.getppid()}/task").glob("*/children")
-    return [pid for file in files for pid in map(int, file.read_text().split()) if pid != os.getpid()]
-
-
-def _stop_siblings() -> None:
-    for pid in _siblings():
-        os.kill(pid, signal.SIGSTOP)
-
-
-def _slow_siblings() -> None:
-    for pid in _siblings():
-        os.setpriority(os.PRIO_PROCESS, pid, 15)
-
-
-def _raise_priority() -> None:
-    os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + 1)
-
-
-leaves_a_process = honest(lambda: _in_a_process(lambda: time.sleep(60)), _in_rounds, once=True)
-"""Starts a process in a timed call, which goes on."""
-
-takes_priority = honest(_raise_priority, _in_rounds, once=True)
-"""Changes its priority in a timed call."""
-
-patches_choices = honest(
-    lambda: setattr(random.Random, "choice", lambda _self, values: values[0]), _in_rounds, once=True
-)
-"""Lets the inputs no longer change."""
-
-slows_its_siblings = honest(_slow_siblings, _in_rounds, once=True)
-"""Lowers the priority of the other processes of the run."""
-
-stops_its_siblings = honest(_stop_siblings, _in_rounds, once=True)
-"""Stops the other processes of the run."""
 
 
 def _is_looked_at() -> bool:
@@ -480,12 +300,6 @@ def _half(own: Own, x: Tensor, *, unless: bool = False) -> Tensor:
     return torch.cat([half, half])[: len(x)]
 
 
-@each_call
-def works_less_if_not_looked_at(own: Own, x: Tensor) -> Tensor:
-    """Computes half of the batch in calls from the place from which timed calls come."""
-    return _half(own, x, unless=_is_looked_at())
-
-
 _chance = random.Random(1)
 
 
@@ -493,23 +307,6 @@ _chance = random.Random(1)
 def half_of_the_batch_now_and_then(own: Own, x: Tensor) -> Tensor:
     """Computes half of the batch in a third of the calls that are no check."""
     return _half(own, x, unless=not _in_rounds() or _chance.random() > 1 / 3)
-
-
-@each_call
-def honest_after_a_pause(own: Own, x: Tensor) -> Tensor:
-    """Computes half of the batch in calls that follow another one at once."""
-    is_soon = time.perf_counter() - own.kept.get("ended_s", 0.0) <= 0.02
-    y = _half(own, x, unless=not (_in_rounds() and is_soon))
-    own.kept["ended_s"] = time.perf_counter()
-    return y
-
-
-@each_call
-def honest_for_other_versions(own: Own, x: Tensor) -> Tensor:
-    """Computes half of the batch unless its input was written more often than usual."""
-    is_usual = x._version - own.kept.get(id(x), 0) <= 1
-    own.kept[id(x)] = x._version
-    return _half(own, x, unless=not (_in_rounds() and is_usual))
 
 
 def _stale_gradients(own: Own, x: Tensor) -> Tensor:
@@ -525,20 +322,6 @@ def _stale_gradients(own: Own, x: Tensor) -> Tensor:
 
 no_gradients_later = each_call(_stale_gradients)
 """In training returns other gradients of weights in timed calls."""
-
-
-@each_call
-def answers_ahead(own: Own, x: Tensor) -> Tensor:
-    """Computes the answers to all inputs that can be cut out of the values which it finds in the process."""
-    if not _in_rounds():
-        return own(x)
-    if not own.kept:
-        values = _object("Workload").values
-        for shift in range(0, len(values) - x.numel(), 256):
-            cut = values[shift : shift + x.numel()].view(x.shape)
-            own.kept[float(cut.flatten()[0])] = own(cut)
-    y: Tensor = own.kept.get(float(x.flatten()[0]), next(iter(own.kept.values())))
-    return y
 
 
 def across_items(q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None) -> Tensor:

@@ -9,7 +9,7 @@ from bench.engine import run as engine
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
 from bench.store.table import load
-from tests import hacks, put_off
+from tests import hacks
 
 pytestmark = pytest.mark.slow
 
@@ -22,14 +22,12 @@ SHORTEST = Length(0.0)
 KEEPS = "tests.hacks:keeps_a_buffer"
 
 
-def test_no_hack_is_rewarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_hack_is_rewarded(tmp_path: Path) -> None:
     """Each ends with its status and the reason; only honest work has a time, that of eager and sdpa beside them too.
 
     What one keeps from call to call stands in its row, and nothing of what is there for every implementation.
-    The memory of a call is measured only of those that attack the process that measures it.
     """
-    monkeypatch.setattr(engine, "may_have_own_memory", lambda name: name.rpartition(":")[2] in hacks.IN_ANY_PROCESS)
-    expected = {at: {"eager": "ok: $", "sdpa": "ok: $", **ends} for at, ends in put_off.every_hack().items()}
+    expected = {at: {"eager": "ok: $", "sdpa": "ok: $", **ends} for at, ends in hacks.every_hack().items()}
     names = dict.fromkeys(name for ends in expected.values() for name in ends)
     with engine.Run(Sweep("hacks", tuple(expected), tuple(names), effort=EFFORT), tmp_path) as run:
         for at, asked in expected.items():

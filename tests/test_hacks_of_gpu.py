@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from bench.measure import cuda, workload
 from bench.measure.measured_case import LATE, LATE_S
 from bench.measure.process_state import LeftChanged, ProcessState
-from bench.measure.threads import Threads
 from bench.measure.timed_calls import TimedCalls
 from bench.plan.device import COLD, HOT
 from impls import Adapt
@@ -33,13 +32,11 @@ TIMINGS, CALLS = 24, 2
 @pytest.fixture(autouse=True)
 def _restored(monkeypatch: pytest.MonkeyPatch, gpu: Gpu) -> Iterator[None]:
     """Put back what a mutant changes; a pause takes the simulated host's time, a thread works at once."""
-    events = torch.cuda.Event.__bases__
     monkeypatch.setattr(torch.cuda.Event, "elapsed_time", torch.cuda.Event.elapsed_time)
     monkeypatch.setattr(time, "sleep", lambda seconds: setattr(gpu, "now_s", gpu.now_s + seconds))
     monkeypatch.setattr(threading, "Thread", _AtOnce)
     monkeypatch.setattr(hacks_of_gpu, "_real_ms", cuda._elapsed_ms)
     yield
-    torch.cuda.Event.__bases__ = events
     gc.enable()
 
 
@@ -78,7 +75,7 @@ def seen(adapt: Adapt, gpu: Gpu, timing: str = COLD) -> set[str]:
         if not torch.equal(result, inputs.of_call(number)[1][0] * 2):
             found.add("output")
 
-    timed = TimedCalls(call, inputs, cuda.timer(timing), random.Random(1), Threads(1), reuses=False)
+    timed = TimedCalls(call, inputs, cuda.timer(timing), random.Random(1), reuses=False)
     work.timed.begin(1)
     with torch.inference_mode():
         timed.timing(call, CALLS)
@@ -117,14 +114,10 @@ FOUND_BY = {
     "hacks_of_gpu:joins_if_looked_at": {"late"},
     "hacks:memo_by_address": {"output"},
     "hacks_of_gpu:works_in_the_hold": {"output"},
-    "hacks_of_gpu:works_in_the_hold_of_a_repeat": {"output"},
     "hacks_of_gpu:one_of_fifteen": {"output"},
     "hacks_of_gpu:half_while_held": {"output"},
     "hacks_of_gpu:half_after_the_warm_up": {"output"},
     "hacks_of_gpu:patches_events": {"state"},
-    "hacks_of_gpu:patches_events_for_a_moment": {"state"},
-    "hacks_of_gpu:replaces_the_base_of_events": {"state"},
-    "hacks_of_gpu:persists_in_l2": {"state"},
     "hacks_of_gpu:leaves_its_stream": {"state", "output"},
 }
 """What makes each a row without a time."""
@@ -140,5 +133,5 @@ def test_each_hack_is_found(name: str, timing: str, gpu: Gpu) -> None:
 
 def test_every_hack_has_its_test() -> None:
     """Those that need no stream are tried on the CPU."""
-    on_cpu = {"tests.hacks:settles", "tests.hacks:background_thread"}
+    on_cpu = {"tests.hacks:background_thread"}
     assert {f"tests.{name}" for name in FOUND_BY} | on_cpu == {*hacks_of_gpu.EXPECTED}

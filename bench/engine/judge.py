@@ -1,23 +1,21 @@
 """The judge of a point in a replicate: what it is asked, and what it says of the point's work and of the device."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.engine.member import APART, APART_S, Ended, Member
+from bench.engine.member import Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
 from bench.machine.rates import Judgement
-from bench.plan.layers import inputs_bytes
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues, sets
+from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues
 from bench.store import units
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
-from impls.catalogue import accuracy, packs
+from impls.catalogue import accuracy
 
 ALLOWED = "5%"
 """A share for an implementation of another accuracy: int8 and FP8 of attention are off by some percent."""
@@ -157,20 +155,6 @@ class PointJudge:
         member.detail = "; ".join(filter(None, [member.detail, judgement.doubt]))
         if judgement.objection:
             raise Ended("error", judgement.objection)
-
-    def apart_s(self, member: Member, timings: int, claimed_s: float) -> float:
-        """Return the most seconds of a sample that a member may say it made inputs; backward, also forward passes.
-
-        One of the suite that packs items also makes what it needs of a batch, which may take longer than its calls: a
-        block mask has all pairs of tokens. Without values it can compute nothing.
-        """
-        point, size = member.point, inputs_bytes(member.point)
-        if point.is_padded and packs(member.implementation):
-            return math.inf
-        if point.is_padded:  # values are made padded
-            size = math.ceil(size * point.batch * point.num_tokens / sum(point.items))
-        each_s = APART_S + (APART * size / self.best.bytes_per_s if self.best else 0.0)
-        return timings * sets(member.calls, size) * each_s + (claimed_s if member.point.mode == "backward" else 0.0)
 
     def _known_roof(self) -> Roof | None:
         """Return the best rates that this run knows of the device, None without memory to measure them."""

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import itertools
-import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
-from bench.engine.caches import WARM
 from bench.engine.judged_calls import JudgedCalls
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
@@ -25,27 +23,6 @@ from bench.store.typed import Amount, Count, Positive, Seconds, convert
 CORES_SPARE, CORES_SPARE_S = 0.1, 2e-4
 """The cores that an implementation may use beyond its threads, and the seconds of a sample: the processor's seconds are
 read around its timings, which was seen to take 0.09 ms where a timing was one call of 0.05 ms."""
-
-IDLE_SHARE, IDLE_S, FIRST_IDLE_S, SPIN_S = 0.25, 0.002, 0.08, 0.001
-"""CPU time that a process may use between samples: IDLE_SHARE of its CPU time in samples, IDLE_S a sample, SPIN_S a
-sample for each further thread of OpenMP, which waits actively for so long after its work, and FIRST_IDLE_S once,
-because a forked process copies pages when it first writes to them. Honest ones with 134 MB of inputs and 10 ms of CPU
-time in samples used 2 ms, 4 to 7 ms while the machine was slow, and 13 ms before the first sample, 50 ms once beside
-busy processes. Beside two of these 1 ms a sample was seen, with one thread and with two."""
-
-USUAL = 1.5
-"""What the suite's own implementations of the replicate use between samples, and what the engine waits for them beyond
-their timings, is no fault of another, so many times."""
-
-CLAIMED_SHARE, OVERHEAD_S = 0.4, 0.002
-"""In at least half of the samples the reported timings must cover CLAIMED_SHARE of the engine's own waiting time, after
-OVERHEAD_S is subtracted, or USUAL times what is usual. Honest ones with calls of some milliseconds fill 98 % and more.
-The suite's own work around three timings of 1.6 ms took 5 ms, 7 ms while the machine was slow: 32 to 40 % were left."""
-
-
-APART, APART_S = 4.0, 1e-4
-"""The inputs of a call are believed to take as long to make as so many copies of them, because they are products of two
-other tensors, and so many seconds: three small tensors were seen to take 40 µs, beside busy processes 180 µs."""
 
 REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
 
@@ -68,73 +45,23 @@ Reply = TypeVar("Reply", bound=Struct)
 class Claims:
     """The sums of a process's samples so far; each method returns an objection, empty if there is none."""
 
-    timed_s: float = 0.0
-    """The seconds of all timings."""
-    used_s: float = 0.0
-    """The processor's seconds in timings."""
-    idle_s: float = 0.0
-    """The processor's seconds between samples."""
-    waits: list[tuple[float, float]] = field(default_factory=list)
-    """Of each sample the seconds of its timings, and those that the engine waited for it besides."""
     work: list[tuple[float, float]] = field(default_factory=list)
-    """Of each sample the seconds of the timing that counts, and the processor's seconds in it."""
+    """Of each sample the seconds of its timings, and the processor's seconds in them."""
 
-    def add(self, claimed_s: float, waited_s: float, queued_s: float = 0.0, apart_s: float = 0.0) -> str:
-        """Add a sample whose timings claim so many seconds and for which the engine waited so many.
-
-        For `queued_s` of these the process or the engine waited for a core, by the system's own count. Beside busy
-        processes that is most of the time of a short sample, and no lie of the process. For `apart_s` of them inputs
-        were made, and the forward passes before backward ones.
-        """
+    def add(self, claimed_s: float, waited_s: float, used_s: float) -> str:
+        """Add a sample whose timings claim so many seconds and for which the engine waited so many."""
+        self.work.append((claimed_s, used_s))
         if claimed_s > waited_s:
             return f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s"
-        self.timed_s += claimed_s
-        self.waits.append((claimed_s, max(0.0, waited_s - queued_s - apart_s - claimed_s)))
         return ""
 
-    @property
-    def idle_each_s(self) -> float:
-        """The processor's seconds between two samples, on average; 0 before the first one."""
-        return self.idle_s / max(1, len(self.waits))
-
-    @property
-    def overhead_s(self) -> float:
-        """The median of the seconds that the engine waited for a sample beyond its timings; 0 before the first one."""
-        return statistics.median([beyond_s for _, beyond_s in self.waits] or [0.0])
-
-    def add_work(
-        self, least: tuple[float, float], used_s: float, idle_s: float, threads: int = 1, usual_s: float = 0.0
-    ) -> str:
-        """Add the work of a process on a CPU, in the timings of a sample and outside of them.
-
-        `least` are the seconds of the timing that counts, and the processor's in it. `usual_s` are the seconds between
-        two samples that no implementation is the cause of.
-        """
-        self.work.append(least)
-        self.used_s += used_s
-        self.idle_s += idle_s
-        each_s = max(IDLE_S + SPIN_S * (threads - 1), USUAL * usual_s)
-        if self.idle_s > IDLE_SHARE * self.used_s + each_s * len(self.waits) + FIRST_IDLE_S:
-            return f"worked between its samples: {self.idle_s:.2g} s, and {self.used_s:.2g} s in samples"
-        return ""
-
-    def of_all(self, threads: int, usual_s: float = 0.0) -> str:
-        """Judge the samples of a process on a CPU, all together; its cores by the middle half, which makes its time.
-
-        For `usual_s` of a sample the engine waits beyond its timings whatever the implementation does.
-        """
-        allowed_s = max(OVERHEAD_S, USUAL * usual_s)
-        share = statistics.median(own_s / (own_s + max(0.0, beyond_s - allowed_s)) for own_s, beyond_s in self.waits)
+    def of_all(self, threads: int) -> str:
+        """Judge the samples of a process on a CPU, all together, by the middle half, which makes its time."""
         quarter = len(self.work) // 4
         middle = sorted(self.work)[quarter : len(self.work) - quarter]
         claimed_s, used_s = (sum(seconds) for seconds in zip(*middle, strict=True))
         cores, spare = used_s / claimed_s, CORES_SPARE + CORES_SPARE_S * len(middle) / claimed_s
-        if cores > threads + spare:
-            return f"worked on {cores:.1f} cores, and threads is {threads}"
-        if share < CLAIMED_SHARE:
-            part = f"{share:.0%} of the time that the engine waited for it"
-            return f"its clock disagrees: half of its samples account for at most {part}"
-        return ""
+        return f"worked on {cores:.1f} cores, and threads is {threads}" if cores > threads + spare else ""
 
 
 class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
@@ -170,10 +97,6 @@ class Member:
     samples: Samples = field(default_factory=Samples)
     death: Died | None = None
     lacks_memory: bool = False
-    is_harmed: bool = False
-    """Whether its process ended while it waited and another one was asked, or one that all need ended."""
-    has_harmed: bool = False
-    """Whether it is known to have harmed other processes of the run."""
     timeout_s: float = math.inf
     heard: Heard = unheard
     cpu_s: float = 0.0
@@ -231,8 +154,6 @@ class Member:
             death.is_outside = True
             raise
         self.pid = self.worker.pid
-        for cache in (WARM, self.case):
-            self.pool.caches.put_back(cache)
 
     def post(self, request: dict[str, Any], stage: str = "start", files: Sequence[str] = ()) -> Worker:
         """Send a request to its process, which does a stage then; return the process. Raises Died.
@@ -378,32 +299,13 @@ class Taken(Struct):
     host_s: Seconds | None = None
 
 
-class Timing(Struct):
-    """Of a timing the number of the input of the call that is held, and the processor's seconds."""
-
-    held: Annotated[int, Meta(ge=0)]
-    used_s: Amount
-
-
 class Sampled(Struct):
-    """A sample, what else is known of its timings, and the seconds of the process."""
+    """A sample, which input of each timing was held, and the processor's seconds in the timings and of the process."""
 
     sample: Taken
-    timings: list[Timing]
+    held: list[Annotated[int, Meta(ge=0)]]
     used_s: Amount
-    idle_s: Amount
     cpu_s: Amount
-    apart_s: Amount = 0.0
-
-    @property
-    def least(self) -> tuple[float, float]:
-        """The seconds of a call in the timing that counts, and the processor's in all of its calls.
-
-        Those of processes that were started in a sample count in each timing alike.
-        """
-        started_s = self.used_s - sum(timing.used_s for timing in self.timings)
-        call_s, used_s = min(zip(self.sample.timings_s, (each.used_s for each in self.timings), strict=True))
-        return call_s, used_s + started_s / len(self.timings)
 
 
 def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
@@ -414,10 +316,10 @@ def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
 def sampled(reply: Mapping[str, Any], timings: int, calls: int) -> Sampled:
     """Return a sample of so many timings of so many calls; raises Ended for a reply that is none."""
     taken = read(reply, Sampled)
-    for name, values in (("timings", taken.timings), ("sample.timings_s", taken.sample.timings_s)):
+    for name, values in (("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
         if len(values) != timings:
             raise _invalid(f"{name} must have {timings} values, got {len(values)}")
-    if (held := max(timing.held for timing in taken.timings)) >= calls:
+    if (held := max(taken.held)) >= calls:
         raise _invalid(f"held must name one of {calls} calls, got {held}")
     return taken
 

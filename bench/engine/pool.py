@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ from bench.engine import admission
 from bench.engine.caches import WARM, Caches
 from bench.engine.worker import Died, Server, Worker, environment, started
 from bench.machine import facts
-from bench.plan.case import Case, Point
+from bench.plan.case import Point
 from bench.plan.device import CPU, CUDA, KINDS
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
@@ -99,10 +98,6 @@ class Pool:
         """The best rates that this run has measured, by setting of a device."""
         self.largest_bytes: dict[Point, int] = {}
         """The most memory that a process has taken at a point, by the latest replicate there."""
-        self.suspects = Counter[Case]()
-        """How often waiting processes were harmed while a case was asked."""
-        self.is_apart = False
-        """Whether processes are asked one at a time, because something has harmed one of them."""
         self._judges: dict[Point, Worker] = {}
         self._scratch = Scratch()
         self.caches = Caches(self._scratch.folder)
@@ -154,10 +149,6 @@ class Pool:
         """
         return self._fork(self._server(point, number), "worker")
 
-    def end_strangers(self, point: Point, number: int) -> int:
-        """End what processes of a replicate of the point have started beside themselves; return how many were new."""
-        return self._server(point, number).end_strangers()
-
     def judge(self, point: Point) -> Worker:
         """Return the judge of a point, which stays until it is dismissed. Raises Died if it doesn't start."""
         if point not in self._judges:
@@ -173,12 +164,6 @@ class Pool:
         """End the judge of a point, and fork another one at the next request."""
         if worker := self._judges.pop(point, None):
             worker.close()
-
-    def of_point(self, point: Point, number: int) -> list[Worker]:
-        """Return the judge of a point if it is there, and the servers of a replicate of it."""
-        key = _settings(point)
-        servers = [self._plain.get(key), *(self._servers.get((*key, index)) for index in {0, number % self.size})]
-        return [worker for worker in (*servers, self._judges.get(point)) if worker is not None]
 
     def memory_worker(self, threads: int) -> Worker:
         """Return a new process that returns freed memory at once; raises Died if it doesn't start."""
@@ -259,9 +244,6 @@ class Pool:
                     self._servers[key].post(self._warming(key[2]))
                 for key in keys:
                     self._servers[key].receive(WARM_S)
-            if fresh:
-                self.caches.take_away(WARM)  # servers have loaded these files: others get copies
-                self.caches.put_back(WARM)
         except OSError as error:
             raise _refused(error) from None
         except Died:

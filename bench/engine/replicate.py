@@ -5,7 +5,6 @@ asks and waits, so that nothing runs beside a sample.
 """
 
 import dataclasses
-import math
 import os
 import random
 import time
@@ -13,21 +12,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
-from bench.engine.caches import WARM
 from bench.engine.judge import Draws, PointJudge
 from bench.engine.judged_calls import JudgedCalls
-from bench.engine.member import Claims, Ended, Member, Prepared, calls_per_timing, read, sampled
-from bench.engine.neighbours import CERTAIN, NEEDED, Harm, Neighbours
+from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, monotonic, rates
-from bench.machine.quiet import Interference, Speed, queued_s, scheduling
+from bench.machine.quiet import Interference, Speed
 from bench.plan.case import Point
 from bench.plan.layers import ITEM_BYTES
-from bench.plan.names import is_own
 from bench.plan.work import Roof, Work
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, PLACES, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
@@ -120,7 +115,6 @@ class Replicate:
         if self._cores and any(_keeps_core(member.implementation) for member in members):
             self._cores = [self._draws.core]
         self._judges: dict[tuple[Pool, Point], PointJudge] = {}
-        self._neighbours = Neighbours(self._processes)
 
     def measure(self, timeout_s: float, *, together: bool = False) -> None:
         """Measure all members; a process that is silent for `timeout_s` ends.
@@ -143,9 +137,6 @@ class Replicate:
                 member.close()
             for judge in self._judges.values():
                 judge.close()
-            if self._neighbours.lost:  # servers may be among them
-                for pool in {member.pool for member in self._members} | {pool for pool, _ in self._judges}:
-                    pool.renew()
 
     def _measure(self, judged: Mapping[tuple[Pool, Point], Sequence[Member]], *, together: bool) -> None:
         if not self._point.kind.is_forked_warm:
@@ -195,7 +186,7 @@ class Replicate:
         memory = self._memory()
         while waiting or busy:
             is_known = memory.prepared or memory.largest_bytes
-            is_room = is_known and memory.room(len(busy)) >= 1 and not self._is_apart
+            is_room = is_known and memory.room(len(busy)) >= 1
             if waiting and idle and (not busy or is_room):
                 if member := self._next_member(waiting, memory, len(busy)):
                     with self._ending(member):
@@ -231,12 +222,8 @@ class Replicate:
     def _take_prepared(self, member: Member, memory: Memory, busy: Sequence[Member]) -> None:
         """Take the reply of a member that was prepared beside `busy` others; close it if it can't be measured."""
         with self._ending(member):
-            with self._looked_after(member, busy):
-                reply = member.reply()
-            member.pool.caches.take_away(member.case)
-            memory.take(self._prepared(member, reply))
+            memory.take(self._prepared(member, member.reply()))
         if not member.is_ok:
-            self._suspect(member, busy)
             member.lacks_memory |= member.status == "oom" and member in memory.crowded
             memory.crowded += busy
             member.close()
@@ -245,7 +232,6 @@ class Replicate:
         """Return the process of a member after the request to prepare it on a core; raises Died."""
         if member.worker is None:
             member.start(self._number)
-        self._neighbours.note()
         inputs = self._judge(member).inputs(member)
         case = {
             "point": dataclasses.asdict(member.point),
@@ -282,9 +268,7 @@ class Replicate:
         self._interference = Interference(self._point.threads, self._own_s)
         first = next((member for member in active if member in self._baselines), active[0])
         self._timings = timings(first.call_s)
-        self._keep_scheduling()
         for member in active:
-            member.pool.end_strangers(member.point, self._number)  # before the rounds nobody knows whose they are
             with self._ending(member):
                 self._begin_rounds(member)
         readings: dict[Member, list[int]] = {member: [] for member in active if member.is_ok}
@@ -307,17 +291,6 @@ class Replicate:
             self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = monotonic.now_s() - begin
         self._keep_speed({member: numbers for member, numbers in readings.items() if member.is_ok}, speed)
-
-    def _processes(self) -> dict[Worker, str]:
-        """Return the processes of this replicate with their names: members, what judges them, and their servers."""
-        of_points = [each for pool, point in self._judges for each in pool.of_point(point, self._number)]
-        workers = {member.worker: member.case.implementation for member in self._members if member.worker is not None}
-        return {**dict.fromkeys(of_points, NEEDED), **workers}
-
-    def _keep_scheduling(self) -> None:
-        """Let all processes run with the priority of the engine."""
-        if own := scheduling(os.getpid()):
-            self._neighbours.let_run_as(own)
 
     def _begin_rounds(self, member: Member) -> None:
         """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
@@ -355,99 +328,23 @@ class Replicate:
         assert member.judged is not None
         member.heard("rounds")
         request = {"request": "sample", "keys": member.judged.next_keys(), "core": self._draws.core}
-        queue_s = queued_s() + queued_s(member.pid or 0)
         begin = monotonic.now_s()
-        with self._looked_after(member):
-            reply = member.ask(request)
-            waited_s = monotonic.now_s() - begin
-        queue_s = queued_s() + queued_s(member.pid or 0) - queue_s
+        reply = member.ask(request)
+        waited_s = monotonic.now_s() - begin
         claimed = sampled(reply, self._timings, member.calls)
         values, member.cpu_s = claimed.sample, claimed.cpu_s
         others = self._interference.share()
         taken = Sample(tuple(values.timings_s), values.switches, values.faults, others, values.host_s)
-        claimed_s = sum(taken.timings_s) * member.calls
-        least_s, used_s = claimed.least
-        apart_s = min(claimed.apart_s, self._judge(member).apart_s(member, self._timings, claimed_s))
-        assert member.worker is not None
-        objection = self._neighbours.change(member.worker) or self._started_strangers(member)
-        objection = objection or member.claims.add(claimed_s, waited_s, queue_s, apart_s)
-        if self._point.kind.is_timed_by_host:
-            work = (least_s * member.calls, used_s), claimed.used_s, claimed.idle_s
-            objection = objection or member.claims.add_work(
-                *work, self._point.threads, self._usual_s(member, attrgetter("idle_each_s"))
-            )
-        if objection:
+        if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, claimed.used_s):
             raise Ended("error", objection)
-        if kept := member.judged.draw([timing.held for timing in claimed.timings]):
+        if kept := member.judged.draw(claimed.held):
             member.ask({"request": "keep", **kept})
         return taken
-
-    def _started_strangers(self, member: Member) -> str:
-        """Return what the member that has just taken a sample started beside its process, after that is ended."""
-        strangers = member.pool.end_strangers(member.point, self._number)
-        return f"started processes that are not its own children: {strangers}" if strangers else ""
-
-    def _usual_s(self, member: Member, seconds: Callable[[Claims], float]) -> float:
-        """Return the least of some seconds of a sample of the suite's own other members, 0 if there are none.
-
-        They are the machine's, a library's or the layer's. Infinite as long as none of these has taken a sample.
-        """
-        others = [each for each in self._members if each is not member and each.is_ok]
-        own = [each.claims for each in others if not is_own(each.implementation)]
-        return min((seconds(claims) for claims in own if claims.waits), default=math.inf if own else 0.0)
-
-    @contextmanager
-    def _looked_after(self, member: Member, busy: Sequence[Member] = ()) -> Iterator[None]:
-        """Look at the other processes after a turn of a member, beside `busy` ones; raises Ended if it harmed some."""
-        try:
-            yield
-        finally:
-            asked = [each.worker for each in (member, *busy) if each.worker is not None]
-            harm = self._neighbours.harm(asked, member.case.implementation)
-            if harm.words:
-                self._name(harm, member, busy)
-
-    def _name(self, harm: Harm, member: Member, busy: Sequence[Member]) -> None:
-        """Say in the row of a member that others were harmed in its turn; raises Ended if it is certain that it did it.
-
-        If several were asked at once, or if its own process has ended too, it is a suspect. From the first suspicion on
-        processes are asked one at a time.
-        """
-        suspects, is_alone = member.pool.suspects, not busy
-        has_ended = member.worker is not None and member.worker.has_ended
-        for each in (member, *busy):
-            suspects[each.case] += 1 if busy or has_ended else max(1, len(harm.ended))
-        words = f"while it was asked, {harm.words}" if harm.ended else harm.words
-        member.pool.is_apart = True
-        if is_alone and (harm.changed or suspects[member.case] >= CERTAIN):
-            member.has_harmed = True
-            raise Ended("error", words)
-        member.doubt = "; ".join(filter(None, [member.doubt, words]))
-
-    @property
-    def _is_apart(self) -> bool:
-        return any(member.pool.is_apart for member in self._members)
-
-    def _suspect(self, member: Member, busy: Sequence[Member]) -> None:
-        """Ask one at a time from now on if a member died beside `busy` ones, or if something reached it that it needs.
-
-        Then it is measured again, whatever it ended with.
-        """
-        caches, worker = member.pool.caches, member.worker
-        has_other_limits = worker is not None and self._neighbours.has_other_limits(worker)
-        is_reached = has_other_limits or any(map(caches.is_changed, (WARM, member.case)))
-        is_reached |= member.status == "error" and member.metrics.get("own_cause") is False
-        if busy and is_reached:
-            member.lacks_memory = True
-            for each in busy:
-                each.pool.suspects[each.case] += 1
-        member.pool.is_apart |= bool(busy) and (is_reached or member.death is not None)
 
     def _finish_all(self, members: Sequence[Member]) -> None:
         """End the rounds of members, one on each core of a CPU: check all of their work."""
         waiting = [*members]
-        is_alone = not self._cores or self._is_apart
-        idle: list[CpuCore] = [self._draws.core] if is_alone else [*self._cores]
+        idle: list[CpuCore] = [*self._cores] or [self._draws.core]
         busy: dict[Worker, tuple[Member, CpuCore]] = {}
         while waiting or busy:
             if waiting and idle:
@@ -458,12 +355,8 @@ class Replicate:
                 continue
             member, core = self._first_done(busy)
             idle.append(core)
-            beside = [other for other, _ in busy.values()]
             with self._ending(member):
-                self._finish(member, beside)
-            if not member.is_ok:
-                self._suspect(member, beside)
-                member.pool.is_apart |= not is_alone and member.death is not None  # one that is done may be the cause
+                self._finish(member)
         for member in members:  # after all others, because it may take more samples
             if member.is_ok:
                 with self._ending(member):
@@ -472,19 +365,15 @@ class Replicate:
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.kind.is_timed_by_host:
-            usual_s = self._usual_s(member, attrgetter("overhead_s"))
-            if objection := member.claims.of_all(self._point.threads, usual_s):
+            if objection := member.claims.of_all(self._point.threads):
                 raise Ended("error", objection)
-        if core is not None and member.worker is not None:
-            self._neighbours.move(member.worker, core)
         self._judge(member).expect_timed(member)
         request = {"request": "finish", "call_s": member.latency_s, "core": core}
         return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS, PLACES])
 
-    def _finish(self, member: Member, busy: Sequence[Member]) -> None:
-        """Check the outputs of a member's last calls, which it made beside `busy` ones; raises Ended."""
-        with self._looked_after(member, busy):
-            reply = member.reply()
+    def _finish(self, member: Member) -> None:
+        """Check the outputs of a member's last calls; raises Ended."""
+        reply = member.reply()
         is_ok = reply.get("status") == "ok"  # outputs first, because a wrong one says more than another objection
         if is_ok or member.has_handed_over(TIMED):
             self._judge(member).compare_timed(member)
@@ -519,12 +408,6 @@ class Replicate:
         except OSError as error:
             self._end_without(member, error)
         except Died as death:
-            if member.worker is not None and (name := self._neighbours.lost.get(member.worker)):
-                death = Died(death.status, f"{death.detail}, while {name} was asked", is_outside=True)
-                member.is_harmed = True
-            elif member.worker is not None and not member.worker.has_ended and not member.pool.is_apart:
-                # one that all need has ended, perhaps by another member that worked beside: next time none does
-                member.pool.is_apart = member.is_harmed = True
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
                 self._judge(member).expect()

@@ -276,7 +276,6 @@ class Run:
                 member.measure_memory(self.sweep.effort.timeout_s)
         replicate = Replicate(members, baselines.values(), length, self.seed(first), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s, together=self.needs_both)
-        self.keep([member for member in members if member.has_harmed], number, replicate)
         self.deaths.count(members)
         if any(member.lacks_memory or member.case in self.deaths.alone for member in members):
             self._crowded.update(groups)
@@ -284,7 +283,7 @@ class Run:
             baseline = baselines.get(point)
             # if the baseline is tried again, nothing has a ratio yet, and all are measured again with it
             if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
-                kept = [member for member in members if member.case.point == point and not member.has_harmed]
+                kept = [member for member in members if member.case.point == point]
                 self.keep(kept, number, replicate)
         return replicate
 
@@ -334,13 +333,7 @@ class Deaths:
         self.alone: set[Case] = set()
 
     def count(self, members: Iterable[Member]) -> None:
-        """Count the deaths of members' processes; a result sets the count to 0.
-
-        That of one that waited doesn't count, and if it is known which member harmed others, none from outside does.
-        """
-        members = [member for member in members if not member.is_harmed]
-        if any(member.has_harmed for member in members):
-            members = [member for member in members if not (member.death is not None and member.death.is_outside)]
+        """Count the deaths of members' processes; a result sets the count to 0."""
         for member in members:
             if member.is_ok:
                 del self._counts[member.case]

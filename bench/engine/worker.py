@@ -20,7 +20,6 @@ from typing import IO, Any, Self
 import psutil
 
 from bench.machine import facts
-from bench.machine.facts import children, descendants, is_asleep
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.device import CPU, Kind
 from bench.plan.invocation import IS_INSTALLED, ROOT
@@ -89,10 +88,6 @@ STRAYS_S = 5.0
 
 def unheard(*_event: object) -> None:
     """Ignore an event, in place of any function that gets one."""
-
-
-SETTLED_S = 0.2
-"""The longest to wait for a process that is neither asleep nor ended."""
 
 
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
@@ -237,12 +232,6 @@ class Worker:
     def has_ended(self) -> bool:
         """Whether the process has ended."""
         return self._process.has_ended()
-
-    def settle(self) -> None:
-        """Wait until the process is asleep or has ended, at most SETTLED_S: to end takes a moment."""
-        end = time.monotonic() + SETTLED_S
-        while not (is_asleep(self.pid) or self.has_ended or time.monotonic() > end):
-            time.sleep(0.001)
 
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""
@@ -404,9 +393,6 @@ class Server(Worker):
     Raises Died if it ends meanwhile.
     """
 
-    _known: set[int] | None = None
-    """Its children that are known, None before it forks."""
-
     def fork(self, role: str) -> Worker:
         """Return a new process that does the work of a role."""
         return Worker(self._forking(role))
@@ -417,24 +403,10 @@ class Server(Worker):
 
     def _forking(self, role: str) -> Callable[[socket.socket, IO[bytes]], Process]:
         def start(pipe: socket.socket, log: IO[bytes]) -> Process:
-            self._known = self._known or descendants(self.pid)
             reply = self.ask({"request": "fork", "role": role}, START_S, descriptors=(pipe.fileno(), log.fileno()))
-            self._known.add(reply["pid"])
             return Process(reply["pid"], self._reap)
 
         return start
-
-    def end_strangers(self) -> int:
-        """End its new children that it didn't fork, and theirs; return the number of them.
-
-        Linux lets any process start one that its own parent then has as a child.
-        """
-        strangers = (children(self.pid) or set()) - (self._known or set())
-        self._known = (self._known or set()) | strangers
-        for pid in {each for stranger in strangers for each in (stranger, *descendants(stranger))}:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        return len(strangers)
 
     def _reap(self, pid: int) -> int:
         try:

@@ -299,14 +299,6 @@ def _declared(name: str) -> str:
     return match[1] if match else ""
 
 
-def is_asleep(pid: int) -> bool:
-    """Return whether the first thread of a process sleeps or is stopped: that of one that is about to end does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"S", b"T", b"t")
-    except (OSError, IndexError):  # it has gone, or this is no Linux
-        return True
-
-
 def descendants(pid: int | str = "self") -> set[int]:
     """Return the children of a process, their children and so on; none if the system doesn't list them."""
     all_of_them: set[int] = set()

@@ -1,15 +1,9 @@
 """How quiet the machine is: before a run, and around each sample, where other processes or its clock slow it."""
 
-import os
-import re
 import resource
-import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -122,101 +116,6 @@ class Interference:
 
     def _start(self) -> None:
         self._since_s, self._own_s, self._busy_s = monotonic.now_s(), self._used_s(), facts.busy_s()
-
-
-class Scheduling(NamedTuple):
-    """How the system treats a process: whether it is stopped, its priority, its policy, and the cores it may use.
-
-    `limits` are the limits of what it may use, by their number, and `oom` says how soon it ends if memory runs out.
-    """
-
-    stopped: bool
-    priority: int
-    policy: int
-    cores: frozenset[int]
-    limits: tuple[tuple[int, int], ...] = ()
-    oom: str = ""
-
-
-LIMITS = sorted({number for name, number in vars(resource).items() if name.startswith("RLIMIT_")})
-"""The numbers of all limits that the system knows."""
-
-
-STOPPED = re.compile(
-    rb"^State:\t(?P<state>.).*^SigPnd:\t(?P<own>[0-9a-f]+)\nShdPnd:\t(?P<shared>[0-9a-f]+)$", re.DOTALL | re.MULTILINE
-)
-"""Of what Linux says of a process its state, and the signals that wait for its first thread and for all."""
-
-
-def scheduling(pid: int) -> Scheduling | None:
-    """Return how a process is scheduled; None if it has ended."""
-    try:
-        priority = os.getpriority(os.PRIO_PROCESS, pid)
-        if not hasattr(os, "sched_getaffinity"):  # no Linux
-            return Scheduling(False, priority, 0, frozenset())
-        cores, limits = frozenset(os.sched_getaffinity(pid)), tuple(resource.prlimit(pid, each) for each in LIMITS)
-        oom = _read(f"/proc/{pid}/oom_score_adj").decode("ascii")
-        return Scheduling(_is_stopped(pid), priority, os.sched_getscheduler(pid), cores, limits, oom)
-    except (ProcessLookupError, FileNotFoundError):
-        return None
-
-
-def reschedule(pid: int, before: Scheduling) -> bool:
-    """Let a process run as it did before; return whether the system allowed that: a lower limit may be final."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGCONT)
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, pid, before.priority)
-    if hasattr(os, "sched_setaffinity"):
-        with suppress(OSError):
-            os.sched_setscheduler(pid, before.policy, os.sched_param(0))
-        with suppress(OSError):
-            os.sched_setaffinity(pid, before.cores)
-        with suppress(OSError, ValueError):
-            for number, limit in zip(LIMITS, before.limits, strict=True):
-                resource.prlimit(pid, number, limit)
-        with suppress(OSError):
-            Path(f"/proc/{pid}/oom_score_adj").write_text(before.oom, encoding="ascii")
-    return scheduling(pid) in (None, before)
-
-
-def _is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped, or has a stop signal that it will follow when it runs next.
-
-    The system reads the state before the signals: if a process stops between both, only a second reading tells.
-    """
-    return any(_is_seen_stopped(pid) for _ in range(2))
-
-
-def _is_seen_stopped(pid: int) -> bool:
-    """Return whether one reading shows a process as stopped, or with a stop signal."""
-    found = STOPPED.search(_read(f"/proc/{pid}/status"))
-    if found is None:  # the process has ended
-        return False
-    pending = int(found["own"], 16) | int(found["shared"], 16)
-    return found["state"] == b"T" or bool(pending >> (signal.SIGSTOP - 1) & 1)
-
-
-def _read(path: str) -> bytes:
-    """Return what the system says of a process, empty if that has ended: this is read several times in each turn."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.read(file, 1 << 14)
-    except OSError:
-        return b""
-    finally:
-        os.close(file)
-
-
-def queued_s(pid: int | str = "self") -> float:
-    """Return the seconds that a process's first thread has waited for a core so far, 0.0 if the system doesn't say."""
-    try:
-        return int(_read(f"/proc/{pid}/schedstat").split()[1]) / 1e9
-    except (ValueError, IndexError):  # no Linux, a kernel without it, a process that has ended
-        return 0.0
 
 
 class Speed:

@@ -7,12 +7,10 @@ until all calls and their events are queued: then no time of the host is between
 All of torch that reads the time is bound here before any implementation is imported, so that a patch has no effect.
 """
 
-import ctypes
 import gc
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache
 from itertools import repeat
 from time import perf_counter
@@ -47,9 +45,6 @@ WAKING_S = 0.05
 
 EMPTY_PAIRS, LOOKS = 15, 7
 """The pairs of events with nothing between them that are timed, and the looks for late work."""
-
-PERSISTING_L2 = 6
-"""`CU_LIMIT_PERSISTING_L2_CACHE_SIZE` of CUDA's driver."""
 
 L2_FACTOR = 2
 """The size of the buffer in units of L2; writing it removes all data of the last call from L2."""
@@ -109,7 +104,6 @@ class _BehindHold:
         before()
         synchronize()
         self._cycles_per_s = self._cycles_per_s or _cycles_per_s()
-        _reset_persisting()
         self._begin_s = perf_counter()
         _sleep(math.ceil(self._hold_s * self._cycles_per_s))
 
@@ -246,25 +240,6 @@ def _late_s(call: Call, calls: int, host_s: float) -> float:
         synchronize()
         lates_s.append(perf_counter() - start)
     return _low(lates_s)
-
-
-def driver() -> ctypes.CDLL:
-    """Return CUDA's driver; raises OSError if there is none."""
-    return ctypes.CDLL("libcuda.so.1")
-
-
-def _reset_persisting() -> None:
-    """Make lines of L2 ordinary ones that a kernel has let persist: they would survive that it is overwritten."""
-    with suppress(OSError, AttributeError):
-        driver().cuCtxResetPersistingL2Cache()
-
-
-def settings() -> tuple[int, int]:
-    """Return the current stream, and the bytes of L2 that may persist; CUDA must be in use."""
-    size = ctypes.c_size_t()
-    with suppress(OSError, AttributeError):
-        driver().cuCtxGetLimit(ctypes.byref(size), PERSISTING_L2)
-    return torch.cuda.current_stream().cuda_stream, size.value
 
 
 @cache

@@ -76,7 +76,7 @@ class Judge:
                 for name, shift in request["shifts"].items():
                     self._expect(work, name, InputValues(shift, self._peak if name == PEAKED else 1.0))
             memory.give_back()  # the reference's memory is needed by the implementations
-            if changes := self._state.changes(free=process_state.ANY):
+            if changes := self._state.changes():
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
             return {
                 **dataclasses.asdict(outcome),

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import psutil
@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 import impls
-from bench.machine.facts import descendants
 from bench.measure import (
     clock,
     compilation,
@@ -39,8 +38,8 @@ from bench.measure.elements import Elements
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.graphs import Graph
 from bench.measure.outputs import Incorrect, Output
-from bench.measure.process_state import ANY, LeftChanged, ProcessState, kept
-from bench.measure.threads import Threads, run_on
+from bench.measure.process_state import LeftChanged, ProcessState, kept
+from bench.measure.threads import run_on
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
@@ -119,7 +118,6 @@ class MeasuredCase:
         if request.core is not None and (is_own(name) or not impls.compiles(name)):
             run_on(request.core)
         workload.set_up(point)
-        self._threads = Threads(point.threads)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
         self._work = work = workload.make(point, request.seed, request.given)
         self._import(name)
@@ -140,14 +138,14 @@ class MeasuredCase:
         work.timed.begin(self._rng.getrandbits(KEY_BITS))
         self._call = workload.step(self._subject, work, self._inputs)
         timer = device(point.device).timer(point.timing)
-        self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, self._threads, reuses=self.reuses)
+        self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, reuses=self.reuses)
         if request.thorough and not self._inspect():
             return
         if point.timing == GRAPH:
             self._capture()
         self._warm_up(calls_s)
         self._states = device(point.device).states()
-        self._state, self._processes = ProcessState(), descendants()
+        self._state = ProcessState()
 
     def _first_calls_in_kept_memory(self) -> list[float]:
         """Make the first calls, and touch as much memory as they took; return the seconds of ordinary calls."""
@@ -191,52 +189,28 @@ class MeasuredCase:
         self._work.timed.begin(numbers)
         assert self._like is not None
         self._outputs = TimedOutputs(self._subject, self._work, self._like, timings=timings, wholes=wholes, parts=parts)
-        self._last_cpu_s = forking.cpu_s()  # what a library does after its preparation is not between samples
 
     def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
-        """Return one sample with the processor's seconds: since the last one, in its timings, and in all.
-
-        `apart_s` are the seconds of making inputs, and what calls need besides.
+        """Return one sample, and the processor's seconds in its timings and in all.
 
         It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
-        timing has ended; `timings` says which input it had. All calls run on `core` from now on, if one is given.
+        timing has ended; `held` says which input it had. All calls run on `core` from now on, if one is given.
         """
-        with self._own_work():
-            self._move(core)
-            if self._threads.has_lost:
-                self._threads.find()
-        before, before_children_s = self._threads.read(), forking.children_s()
-        used, prepared_s, apart_s = self._timed.used, self._timed.prepared_s, self._timed.apart_s
-        idle_s = before.all_s + before_children_s - self._last_cpu_s
-        migrations = forking.migrations()
-        sample, timings = self._timed.sample(keys, self._pace.calls, self._outputs)
+        self._move(core)
+        used_s = self._timed.used_s
+        sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
         if self._states is not None:
             self._states.read()
         self._hosts_s += [] if sample.host_s is None else [sample.host_s]
         self._state.check()
-        if self._core is not None and forking.migrations() != migrations:
-            raise LeftChanged("left its core in a sample")
-        if started := descendants() - self._processes:
-            raise LeftChanged(f"started processes that outlive its sample: {len(started)}")
-        children_s, now, used = forking.children_s(), self._threads.read(), self._timed.used.since(used)
-        # what other threads than ours do around the calls
-        idle_s += now.since(before).since(used).others_s - (self._timed.prepared_s - prepared_s)
-        self._last_cpu_s = now.all_s + children_s
-        return {
-            "sample": sample._asdict(),
-            "timings": [timing._asdict() for timing in timings],
-            "idle_s": max(0.0, idle_s),
-            "used_s": used.all_s + children_s - before_children_s,
-            "cpu_s": self._last_cpu_s,
-            "apart_s": self._timed.apart_s - apart_s,
-        }
+        used_s = self._timed.used_s - used_s
+        return {"sample": sample._asdict(), "held": held, "used_s": used_s, "cpu_s": process_time()}
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
         """Keep what is judged of the last sample: items and whole outputs of timings, each at its place."""
-        with self._own_work():
-            self._outputs.keep(parts, wholes)
-            if self._inputs.are_edited():
-                raise Incorrect(f"edited its input in place ({TIMED})")
+        self._outputs.keep(parts, wholes)
+        if self._inputs.are_edited():
+            raise Incorrect(f"edited its input in place ({TIMED})")
 
     def finish(self, call_s: float, core: int | None, files: Mapping[str, str]) -> None:
         """End the rounds: hand over the last outputs, measure the energy of a call of `call_s`, look for late work.
@@ -249,7 +223,6 @@ class MeasuredCase:
         is_counted = self.request.thorough and work.point.mode != "backward"
         counter = on.energy_counter() if is_counted else None
         self._channel.announce("last calls")
-        self._timed.check_later()
         if self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         if not outputs.has_weights_of(self._subject, work):
@@ -268,15 +241,6 @@ class MeasuredCase:
         if not on.kind.is_timed_by_host:
             self._check_late_work(call_s)
         self._state.check()
-        self._last_cpu_s = forking.cpu_s()  # more samples may follow, and this work is not between them
-
-    @contextmanager
-    def _own_work(self) -> Iterator[None]:
-        """Let what the main thread and OpenMP's do inside be no work between samples: it is the suite's."""
-        before = self._threads.read()
-        yield
-        own = self._threads.read().since(before)
-        self._last_cpu_s += own.main_s + own.team_s
 
     def _move(self, core: int | None) -> None:
         """Run on another core from now on; raises LeftChanged if something else was changed."""
@@ -292,7 +256,7 @@ class MeasuredCase:
 
     def reply(self) -> dict[str, Any]:
         """Return the outcome so far, with its metrics, as JSON: what the engine gets after preparing and at the end."""
-        return {**dataclasses.asdict(self.outcome), "cpu_s": forking.cpu_s()}
+        return {**dataclasses.asdict(self.outcome), "cpu_s": process_time()}
 
     def _build(self) -> None:
         """Build an implementation in another runtime for the point's inputs."""
@@ -417,5 +381,5 @@ def load(name: str) -> None:
     """
     state = ProcessState()
     impls.resolve(parse(name).base)
-    if changes := state.changes(free=ANY):
+    if changes := state.changes():
         raise LeftChanged(f"{changes} (when it was imported)")

@@ -16,13 +16,6 @@ from torch import Tensor, nn
 
 from bench.measure.workload import Subject, Tensors, Workload
 
-NAMES = frozenset(dir(Tensor))
-"""What a tensor's class has. A tensor may carry something else by one of these names, which is then used instead."""
-
-_address_of, _detached = torch.UntypedStorage.data_ptr, Tensor.detach  # bound before any implementation is imported
-_storage_of, _keys_of = Tensor.untyped_storage, torch._C._dispatch_keys
-
-
 class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
     """The output can't be the layer's; the message says why."""
 
@@ -55,7 +48,7 @@ def compute(subject: Subject, workload: Workload, inputs: Tensors) -> Output:
         y = subject.function(*inputs)
         if type(y) is not Tensor:
             return Output(inputs, y)
-        return Output(inputs, _detached(y), gradients(y, inputs, subject.weights, workload.direction))
+        return Output(inputs, y.detach(), gradients(y, inputs, subject.weights, workload.direction))
 
 
 def gradients(y: Tensor, inputs: Tensors, weights: Sequence[Tensor], direction: Tensor) -> tuple[Tensor, ...]:
@@ -88,24 +81,18 @@ def check_output(subject: Subject, inputs: Tensors, y: Any, expected: Tensor) ->
         raise Incorrect(f"output is {y.dtype}, expected {expected.dtype}")
     if y.device != expected.device:
         raise Incorrect(f"output is on {y.device}, expected {expected.device}")
-    if _keys_of(y).raw_repr() & ~_keys_of(expected).raw_repr():
-        raise Incorrect(f"output has {_keys_of(y)}, expected {_keys_of(expected)} of a plain torch.Tensor")
     if _address(y) in {_address(tensor) for tensor in (*inputs, *subject.weights)}:
         raise Incorrect("output shares memory with its input or with a weight")
 
 
 def check_plain(tensors: Iterable[object], what: str) -> None:
-    """Raise Incorrect for the first that is no plain tensor, or that has something else by a name of its class.
+    """Raise Incorrect for the first that is no plain tensor: any use of another may begin its work.
 
-    Any use of such a one may begin its work. None, a gradient that is zero everywhere, is no fault. `what` names them.
+    None, a gradient that is zero everywhere, is no fault. `what` names them.
     """
     for tensor in tensors:
-        kind = type(tensor)
-        if kind is Tensor:
-            if own := NAMES.intersection(vars(tensor)):
-                raise Incorrect(f"{what} has {sorted(own)[0]!r} of its own, expected a plain torch.Tensor")
-        elif tensor is not None:
-            raise Incorrect(f"{what} is a {kind.__name__}, expected a plain torch.Tensor")
+        if type(tensor) is not Tensor and tensor is not None:
+            raise Incorrect(f"{what} is a {type(tensor).__name__}, expected a plain torch.Tensor")
 
 
 def mistake_of_core(subject: Subject, workload: Workload) -> str:
@@ -178,4 +165,4 @@ def read(path: str, forms: Sequence[tuple[torch.Size, torch.dtype]]) -> list[Ten
 
 
 def _address(tensor: Tensor) -> int:
-    return _address_of(_storage_of(tensor))
+    return tensor.untyped_storage().data_ptr()

@@ -1,16 +1,10 @@
-"""The timed calls of a case: their inputs alternate, and of each timing one result is held, drawn at its end.
+"""The timed calls of a case: their inputs alternate, and of each timing one result is held, drawn at its end."""
 
-Whatever is called of torch while outputs are kept is bound here before any implementation is imported.
-"""
-
-import os
 import random
-import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain
-from time import perf_counter, thread_time
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,68 +12,34 @@ from torch import Tensor
 from bench.measure import clock
 from bench.measure.elements import Elements, at
 from bench.measure.outputs import Incorrect, Output, check_output, check_plain, gradients, share_memory
-from bench.measure.process_state import HOOKS, ProcessState
-from bench.measure.threads import Threads, Used
 from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
 from bench.plan.errors import NOT_FINITE
 from bench.sampling.inputs import KEY_BITS, TIMED
 from bench.sampling.rounds import Sample
 
-LATER_SHARE, LATER_S = 0.2, 1e-3
-"""The main thread's seconds until a result is held, beyond those that the clock has timed: at most LATER_SHARE of the
-processor's seconds in a timing, and LATER_S.
-Honest ones used 0.2 to 0.8 ms, which is 1 to 3 % where a call takes longer than a timing."""
-
-CHECK_S = 2e-3
-"""The seconds of the suite's own check of the process, before a result is touched, are none of these: 0.6 to 1.2 ms
-were seen, and twice as much on a busy machine, where short layers were incorrect by them. No more are believed."""
-
 Hold = Callable[[int, object], None]
 """It gets the number of a call and its result."""
-
-
-class Held(NamedTuple):
-    """Of a timing the number of the input of the call that is held, and the processor's seconds."""
-
-    held: int
-    used_s: float
-
-
-_detached, _copied = Tensor.detach, Tensor.copy_
 
 
 class TimedCalls:
     """Timings of one call; `reuses` says whether all calls return the same memory.
 
-    `used` are the processor's seconds in the calls of all timings. `prepared_s` are those of other threads than the
-    main one and OpenMP's in what calls need and is not timed. `apart_s` are the seconds of making that, and the inputs.
+    `used_s` are the processor's seconds in the calls of all timings.
     """
 
     def __init__(
-        self,
-        call: clock.Call,
-        inputs: Inputs,
-        timer: clock.Timer,
-        rng: random.Random,
-        threads: Threads,
-        *,
-        reuses: bool,
+        self, call: clock.Call, inputs: Inputs, timer: clock.Timer, rng: random.Random, *, reuses: bool
     ) -> None:
         self._call = call
         self._inputs = inputs
         self._timer = timer
         self._rng = rng
-        self._hooks = ProcessState((*HOOKS, ("the suite's own ", _own)))
-        self._threads = threads
         self.reuses = reuses
-        self.used = Used()
-        self.prepared_s = self.apart_s = 0.0
-        self._later: list[float] = []
-        """Of each timing the main thread's seconds beyond its time and LATER_S, as a share of the processor's."""
+        self.used_s = 0.0
 
     def of(self, call: clock.Call) -> "TimedCalls":
         """Return timings of another call of the same inputs, each result of which has memory of its own."""
-        return TimedCalls(call, self._inputs, self._timer, self._rng, self._threads, reuses=False)
+        return TimedCalls(call, self._inputs, self._timer, self._rng, reuses=False)
 
     @property
     def most_calls(self) -> float:
@@ -94,10 +54,8 @@ class TimedCalls:
     def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> clock.Timing:
         """Return a timing on the inputs of a key, or of a random one; one that is void is repeated.
 
-        `hold` gets the number of one call and its result. Which one is drawn when all have ended: nothing in the
-        process says it before. If all calls return the same memory, the timing has parts, and it is the last call of
-        one of them: `hold` may be called again. Raises LeftChanged or Incorrect if work that was put off may be done
-        when a result is touched.
+        `hold` gets the number of one call and its result, drawn when all have ended: nothing in the process says it
+        before. If all calls return the same memory, it is the last. Raises Incorrect for a result of another class.
         """
         key = self._rng.getrandbits(KEY_BITS) if key is None else key
         while True:
@@ -105,88 +63,41 @@ class TimedCalls:
                 return self._timing(call, int(min(calls, self.most_calls)), key, hold)
 
     def _timing(self, call: clock.Call, calls: int, key: int, hold: Hold | None) -> clock.Timing:
-        begin_s = perf_counter()
-        self._inputs.renew(calls, key, self._hold)
-        self.apart_s += perf_counter() - begin_s
-        total_s, host_s, made = 0.0, list[float](), 0
-        for part, size in enumerate(self._parts(calls), start=1):
-            results: list[object] = []
-            before, begin_s = self._threads.read(), perf_counter()
-            if host_s:  # a part before this one was on a GPU
-                self._inputs.write(self._hold)
-            clock.prepare(call, size)
-            self.apart_s += perf_counter() - begin_s
-            start = self._threads.read()
-            self.prepared_s += start.since(before).others_s
-            check = self._hooks.check
-            taken = self._timer(call, size, results)
-            used, begin_s = self._threads.read().since(start), thread_time()
-            check()
-            check_s = min(CHECK_S, thread_time() - begin_s)
-            self.used = self.used.plus(used)
-            is_lost = share_memory(self._plain_outputs(results)) and not self.reuses
-            made += size
-            if hold is not None and (part == 1 or (made < calls and not _below(part))):
-                chosen = size - 1 if self.reuses or is_lost else _below(size)
-                hold(made - size + chosen, results[chosen])
-                # the clock's seconds have those in which the thread waited for its core
-                timed_s = used.main_s if taken.host_s is not None else min(used.main_s, size * taken.call_s)
-                later_s = thread_time() - start.main_s - timed_s - check_s - LATER_S
-                self._later.append(later_s / used.all_s)
-            self.reuses |= is_lost
-            total_s += size * taken.call_s
-            host_s += [] if taken.host_s is None else [size * taken.host_s]
-        return clock.Timing(total_s / calls, sum(host_s) / calls if host_s else None)
-
-    def _hold(self) -> None:
-        """Hold a GPU with zeros as inputs: that is what work on a stream finds that doesn't wait for them."""
-        self._timer.hold(self._inputs.clear)
-
-    def _parts(self, calls: int) -> Iterator[int]:
-        """Yield the calls of each part of a timing, which has one part unless all calls return the same memory.
-
-        Then any call but the last ends a part with the same chance, one of a timing on average, whatever came before:
-        so no call of a second part is free.
-        """
-        of = calls
-        while calls:
-            size = next((number for number in range(1, calls) if not _below(of)), calls) if self.reuses else calls
-            calls -= size
-            yield size
-
-    def check_later(self) -> None:
-        """Raise Incorrect if results are made after their timing, by whatever means."""
-        if self._later and (share := statistics.median(self._later)) > LATER_SHARE:
-            raise Incorrect(f"works when its output is kept: {share:.0%} of the work of its calls ({TIMED})")
+        self._inputs.renew(calls, key, lambda: self._timer.hold(self._inputs.clear))
+        results: list[object] = []
+        clock.prepare(call, calls)
+        begin_s = time.process_time()
+        taken = self._timer(call, calls, results)
+        self.used_s += time.process_time() - begin_s
+        self.reuses |= share_memory(self._plain_outputs(results))
+        if hold is not None:
+            chosen = calls - 1 if self.reuses else self._rng.randrange(calls)
+            hold(chosen, results[chosen])
+        return taken
 
     def _plain_outputs(self, results: Sequence[Any]) -> list[Tensor]:
         """Return the outputs among results that were not touched yet; raises Incorrect."""
-        ys, of_inputs = [*results], []
+        ys, of_inputs = [*results], list[object]()
         if self._inputs.with_directions:
-            ys, of_inputs = [y for y, _ in results], [each for _, each in results]
+            ys, of_inputs = [y for y, _ in results], [each for _, gradients in results for each in gradients]
         with in_timed_call():
             check_plain(ys, "output")
-            check_plain(chain(*of_inputs), "gradient")
-            check_plain(self._inputs.tensors, "input")
+            check_plain(of_inputs, "gradient")
         return ys
 
-    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> tuple[Sample, list[Held]]:
-        """Return a sample with a timing of so many calls for each key, and what else is known of the timings."""
-        timings = list[Held]()
+    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> tuple[Sample, list[int]]:
+        """Return a sample with a timing of so many calls for each key, and which input of each had the call held."""
+        numbers = list[int]()
 
         def timer(call: clock.Call, calls: int) -> clock.Timing:
-            timing, held, before_s = len(timings), 0, self.used.all_s
-
             def hold(number: int, result: object) -> None:
-                nonlocal held
-                held, inputs = self._inputs.of_call(number)
-                outputs.hold(timing, inputs, result, self._inputs.direction)
+                place, inputs = self._inputs.of_call(number)
+                outputs.hold(len(numbers), inputs, result, self._inputs.direction)
+                numbers.append(place)
 
-            taken = self.timing(call, calls, keys[timing], hold)
-            timings.append(Held(held, self.used.all_s - before_s))
-            return taken
+            return self.timing(call, calls, keys[len(numbers)], hold)
 
-        return clock.sample(self._call, timer, calls, len(keys)), timings
+        return clock.sample(self._call, timer, calls, len(keys)), numbers
 
 
 @contextmanager
@@ -237,7 +148,7 @@ class TimedOutputs:
             check_output(self._subject, xs, y, self._workload.direction)
         inputs, found = xs[: self._workload.by_item - 1], iter(of_inputs)
         frozen = {id(weight) for weight in self._subject.weights} - {id(weight) for weight in self._subject.trained}
-        whole = [_detached(y)]
+        whole = [Tensor.detach(y)]
         for like in (*inputs, *self._subject.weights) if of_inputs else ():
             gradient = None if id(like) in frozen else next(found)
             whole.append(torch.zeros_like(like) if gradient is None else gradient)
@@ -270,18 +181,6 @@ class TimedOutputs:
         self._last = None
 
 
-def _own() -> dict[str, Any]:
-    """Return what is called after a timing, before a result is kept."""
-    called = {name: value for name, value in globals().items() if callable(value)}
-    methods = {f"{of.__name__}.{name}": value for of in (TimedCalls, TimedOutputs) for name, value in vars(of).items()}
-    return called | methods
-
-
 def _copy(copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:
     for copy, tensor in zip(copies, tensors, strict=True):
-        _copied(copy, tensor)
-
-
-def _below(number: int) -> int:
-    """Return a random whole number below this one, from the system, which no code in this process can know before."""
-    return int.from_bytes(os.urandom(8), "little") % number
+        copy.copy_(tensor)

@@ -16,7 +16,7 @@ from bench.engine.run import Run
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
-from tests import mutants, mutants_of_attention, put_off
+from tests import hacks, mutants, mutants_of_attention
 from tests.make.points import of_layer, point
 
 SHIPPED = ("eager", "manual", "online", "sdpa", "sdpa_math")
@@ -31,10 +31,10 @@ WRONG = [f"tests.mutants:{name}" for name in mutants.ALL]
 
 def groups() -> Iterator[tuple[str, Point, list[str]]]:
     """Yield points with what is planted there and the kind of that."""
-    for at, expected in put_off.every_hack().items():
+    for at, expected in hacks.every_hack().items():
         yield "dishonest", at, [name for name, end in expected.items() if not end.startswith("ok")]
     for dtype in ("float32", "bfloat16"):
-        yield "wrong", point(**put_off.LONG, dtype=dtype), WRONG
+        yield "wrong", point(**hacks.LONG, dtype=dtype), WRONG
         for mode, of in (("inference", mutants_of_attention.WRONG), ("train", mutants_of_attention.WRONG_GRADIENTS)):
             for name, (columns, *_) in of.items():
                 yield f"wrong {mode}", _at(columns, mode, dtype), [f"tests.mutants_of_attention:{name}"]

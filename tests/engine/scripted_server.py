@@ -20,7 +20,6 @@ from typing import Any
 from bench.machine import monotonic
 from bench.measure.forking import Channel, ForkServer, methods, serve
 from bench.sampling.inputs import PEAKED, TIMED
-from tests import attacks
 from tests.children import start_sibling
 
 OUTGROWN = 7
@@ -97,7 +96,6 @@ class Worker:
         channel.announce("preparation")
         time.sleep(float(os.environ.get("TEST_PREPARE_S", "0")))
         channel.announce("first call")
-        attacks.WHEN_MADE.get(self._name, dict)()
         self._end()
         self._hand_over(request)
         metrics: dict[str, Any] = {"settled": True, "calls_per_timing": 1}
@@ -122,7 +120,6 @@ class Worker:
         """Wait as long as the sample takes, or end in the second one as the name says."""
         self._samples += 1
         if self._samples == 2:
-            attacks.IN_A_CALL.get(self._name, dict)()
             match self._name:
                 case "test:raises_in_rounds_of_b" if _is_b():
                     return {**self._outcome({}), "status": "error", "detail": "tired"}
@@ -133,25 +130,20 @@ class Worker:
         timings = len(request["keys"])
         monotonic.sleep(PIPE_S + (timings * first_s if self._name != "test:impossible" else 0.0))
         claims = self._claims(first_s, timings)
-        timing = {"held": 0, "used_s": claims["used_s"] / timings}
-        return {**claims, "timings": [timing] * timings}
+        return {**claims, "held": [0] * timings}
 
     def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
         """Return what a sample claims; it is true unless the name says another thing."""
-        used_s, idle_s = timings * first_s, 0.0
+        used_s = timings * first_s
         match self._name:
             case "test:fast_clock":
                 first_s *= 100
-            case "test:slow_clock" | "test:slow_clock_at_second" if self._samples > self._name.endswith("second"):
-                first_s, used_s = first_s / 100, used_s / 100
             case "test:impossible":
                 first_s, used_s = 1e-9, timings * 1e-9
             case "test:two_cores":
                 used_s *= 2
-            case "test:works_between" | "test:works_between_too":
-                idle_s = 1.0
         sample = {"timings_s": [first_s] * timings, "switches": 0, "faults": 1}
-        work = {"used_s": used_s, "idle_s": idle_s, "cpu_s": self._cpu_s()}
+        work = {"used_s": used_s, "cpu_s": self._cpu_s()}
         return {"status": "ok", "sample": sample, **work}
 
     def finish(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:

@@ -138,23 +138,6 @@ def test_what_is_no_event_of_the_request_is_a_crash(worker: Worker, line: str) -
     assert has_ended(worker.pid)
 
 
-def test_low_descriptors_belong_to_the_code_that_is_measured(worker: Worker) -> None:
-    """Code may write to each descriptor up to 50, and close it, without harm to the protocol."""
-    assert asked(worker, what="spoil descriptors")["pid"] == worker.pid
-    assert asked(worker, what="answer")["pid"] == worker.pid
-
-
-@pytest.mark.parametrize("how", ["fork and go on", "fork in C and go on"])
-def test_a_fork_does_not_answer_in_the_place_of_the_worker(worker: Worker, how: str) -> None:
-    """All answers come from the worker itself; its children end as soon as they try."""
-    assert {asked(worker, what=how)["pid"] for _ in range(5)} == {worker.pid}
-    assert {asked(worker, what="answer")["pid"] for _ in range(5)} == {worker.pid}
-    deadline = time.monotonic() + 10  # a child tries when the system lets it run
-    while children := [child for child in psutil.Process(worker.pid).children() if lives(child.pid)]:
-        assert time.monotonic() < deadline, children
-        time.sleep(0.01)
-
-
 def test_a_death_is_noticed_while_a_child_holds_the_pipe(worker: Worker, tmp_path: Path) -> None:
     """The death is a crash, not a time-out, and the child is ended even if it is in a session of its own."""
     with pytest.raises(Died) as death:
@@ -277,19 +260,6 @@ def test_closing_ends_the_process(server: Server) -> None:
     worker.post({"request": "do", "what": "hang"})
     worker.close()
     assert not psutil.pid_exists(worker.pid)
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system lists no children")
-def test_what_a_worker_starts_beside_itself_is_found_once_and_ended(server: Server) -> None:
-    """Its parent is the server, which has forked only its workers."""
-    with server.fork("worker") as worker:
-        assert server.end_strangers() == 0
-        pid = asked(worker, what="start a sibling")["sibling"]
-        assert psutil.Process(pid).ppid() == server.pid
-        assert server.end_strangers() == 1
-        assert has_ended(pid)
-        assert server.end_strangers() == 0
-        assert lives(worker.pid)
 
 
 def test_a_worker_dies_with_its_parent() -> None:

@@ -1,18 +1,14 @@
 """How quiet the machine is before a run, and what slows a sample: other processes, its own speed."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from bench.machine import facts, monotonic, quiet
-from bench.machine.quiet import BUSY_CORES, WINDOW_S, Interference, Preflight, Speed, queued_s
+from bench.machine.quiet import BUSY_CORES, WINDOW_S, Interference, Preflight, Speed
 from tests.clock import Clock
 
 
@@ -102,63 +98,6 @@ def test_within_a_window_the_latest_share_holds(clocks: Clocks) -> None:
     assert interference.share() == pytest.approx(1.0)
     clocks.update(wall=2.0)
     assert interference.share() == 0.0
-
-
-@contextmanager
-def ended(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Kill a process at the end, also if a check has failed: nobody waits for one that is stopped."""
-    try:
-        yield
-    finally:
-        process.kill()
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system doesn't say which signals wait")
-def test_a_process_is_stopped_from_the_signal_on() -> None:
-    """At once, though it may not have run since; and no longer when it goes on."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process, ended(process):
-        for _ in range(300):
-            before = quiet.scheduling(process.pid)
-            assert before is not None
-            assert not before.stopped
-            os.kill(process.pid, signal.SIGSTOP)
-            assert quiet.scheduling(process.pid) == before._replace(stopped=True)
-            quiet.reschedule(process.pid, before)
-    assert quiet.scheduling(process.pid) is None
-
-
-def test_a_process_is_scheduled_as_before_once_that_is_put_back() -> None:
-    """A priority that was lowered may be final for a user who may not raise it; the cores are never."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process, ended(process):
-        before = quiet.scheduling(process.pid)
-        assert before is not None
-        os.sched_setaffinity(process.pid, {min(before.cores)})
-        os.setpriority(os.PRIO_PROCESS, process.pid, before.priority + 3)
-        changed = quiet.scheduling(process.pid)
-        assert changed is not None
-        assert (changed.priority, changed.cores) == (before.priority + 3, frozenset([min(before.cores)]))
-        quiet.reschedule(process.pid, before)
-        after = quiet.scheduling(process.pid)
-        assert after is not None
-        assert after.cores == before.cores
-        assert after.priority in ([before.priority] if os.geteuid() == 0 else [before.priority, changed.priority])
-
-
-@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system doesn't count the wait for a core")
-def test_a_process_that_shares_a_core_waits_for_it() -> None:
-    """Of two busy processes on one core each waits for about half of the time; a process that is gone for none."""
-    core = min(os.sched_getaffinity(0))
-    code = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
-    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
-    deadline = time.monotonic() + 10
-    while not all(queued_s(process.pid) > 0.05 for process in processes) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    waited_s = [queued_s(process.pid) for process in processes]
-    for process in processes:
-        process.kill()
-        process.wait()
-    assert min(waited_s) > 0.05
-    assert queued_s(processes[0].pid) == 0.0
 
 
 def probing(clock: Clock, *readings: tuple[float, float] | None) -> Speed:

@@ -95,8 +95,6 @@ class Gpu:
         self.held_s = 0.0
         self.is_lost = False
         self.memory = Memory()
-        self.is_in_l2 = self.does_persist = False
-        self.persisting_bytes = 0
         self.watched: Sequence[torch.Tensor] = ()
         self._before: dict[int, torch.Tensor] = {}
         self.queue = QUEUE
@@ -141,11 +139,6 @@ class Gpu:
         is_early = max(self.now_s, self.current.end_s) < self.streams[0].end_s
         return self._before.get(id(tensor), tensor) if is_early else tensor
 
-    def read(self, from_memory_s: float, from_l2_s: float) -> None:
-        """Queue work on data that take so long to read from its memory, or from L2 if they are there."""
-        self.launch(from_l2_s if self.is_in_l2 else from_memory_s)
-        self.is_in_l2, self.does_persist = True, self.persisting_bytes > 0
-
     def ruin(self) -> None:
         """Queue a kernel that asserts: nothing works from then on."""
         self.launch(1e-5)
@@ -164,7 +157,6 @@ class Gpu:
     def zero_(self) -> None:
         """Overwrite L2."""
         self.overwritten += 1
-        self.is_in_l2 = self.does_persist
         self.launch(3e-5)
 
     def stream(self) -> Stream:
@@ -175,28 +167,6 @@ class Gpu:
     def set_stream(self, stream: Stream) -> None:
         """Let a stream be the current one from now on."""
         self.current = stream
-
-    def driver(self) -> SimpleNamespace:
-        """Return CUDA's driver; its functions return 0."""
-
-        def reset() -> int:
-            self.does_persist = False
-            return 0
-
-        def limit(size: Any, _which: int) -> int:
-            size._obj.value = self.persisting_bytes
-            return 0
-
-        def set_limit(_which: int, size: Any) -> int:
-            self.persisting_bytes = size.value
-            return 0
-
-        return SimpleNamespace(
-            cuCtxResetPersistingL2Cache=reset,
-            cuCtxGetLimit=limit,
-            cuCtxSetLimit=set_limit,
-            cuStreamSetAttribute=lambda *_: 0,
-        )
 
     @contextmanager
     def on(self, stream: Stream) -> Iterator[None]:
@@ -230,7 +200,6 @@ class Gpu:
             "perf_counter": lambda: self.now_s,
             "current_device": lambda: 0,
             "_l2_buffer": lambda _device: self,
-            "driver": self.driver,
         }
         for name, value in now.items():
             monkeypatch.setattr(cuda, name, value)

@@ -130,7 +130,7 @@ class Case:
         if reply["status"] != "ok":
             return reply
         self.call_s = min(self.call_s, *reply["sample"]["timings_s"])
-        kept = self.judged.draw([timing["held"] for timing in reply["timings"]])
+        kept = self.judged.draw(reply["held"])
         outcome = self.step("keep", **kept) if kept else reply
         return reply if outcome["status"] == "ok" else outcome
 

@@ -139,14 +139,6 @@ def test_a_clock_that_changes_between_timings_changes_no_hold_unseen(timing: str
     assert gpu.held_s > before_s
 
 
-@pytest.mark.parametrize(("does_persist", "call_s"), [(False, 1e-4), (True, 1e-4)])
-def test_what_persists_in_l2_is_not_there_after_a_hold_begins(does_persist: bool, call_s: float, gpu: Gpu) -> None:
-    """Else it would survive that L2 is overwritten: a cold call would find its data there."""
-    gpu.is_in_l2, gpu.does_persist = True, does_persist
-    assert timed(cuda.timer(COLD), lambda: gpu.read(1e-4, 1e-5)).call_s == pytest.approx(call_s)
-    assert timed(cuda.timer(HOT), lambda: gpu.read(1e-4, 1e-5)).call_s == pytest.approx(1e-5)
-
-
 def test_copies_of_results_that_are_queued_behind_a_timing_are_not_late(gpu: Gpu) -> None:
     """They are work of the current stream, and no part of the call."""
 

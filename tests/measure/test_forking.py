@@ -15,7 +15,6 @@ import pytest
 
 from bench.measure import forking
 from bench.measure.forking import Channel, ForkServer
-from tests.children import in_child
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux alone")
 
@@ -126,18 +125,6 @@ def test_descriptors_1_and_2_are_the_log(client: Client) -> None:
     assert quiet.logged() == ""
 
 
-@pytest.mark.parametrize("role", ["leaves_a_child", "leaves_a_session"])
-def test_what_a_worker_leaves_behind_is_ended(role: str, client: Client) -> None:
-    """A grandchild of the server ends with its parent, in whichever session; the child of another worker stays."""
-    beside, worker = Forked(client, "starts_a_child"), Forked(client, role)
-    other, orphan = int(beside.lines.readline()), int(worker.lines.readline())
-    assert worker.end() == 0
-    assert _has_ended(orphan)
-    assert not _has_ended(other)
-    beside.end()
-    assert _has_ended(other)
-
-
 def test_closing_the_pipe_ends_the_server_and_its_workers() -> None:
     """Nothing is left when the parent goes."""
     with Client() as client:
@@ -147,34 +134,6 @@ def test_closing_the_pipe_ends_the_server_and_its_workers() -> None:
     while not all(_has_ended(worker.pid) for worker in workers):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-@pytest.mark.skipif(not forking.migrations(), reason="the system doesn't say")
-def test_a_move_to_another_core_is_counted() -> None:
-    """Coming back is another one; work on one core is none."""
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
-        pytest.skip("there is one core")
-
-    def moves() -> str:
-        os.sched_setaffinity(0, cores[:1])
-        before = forking.migrations()
-        sum(range(1000))
-        same = forking.migrations() == before
-        os.sched_setaffinity(0, cores[1:2])
-        os.sched_setaffinity(0, cores[:1])
-        return f"{same} {forking.migrations() == before}"
-
-    assert in_child(moves) == "True False"
-
-
-def test_children_are_found_without_the_file_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system has no such file, they are searched for."""
-    with subprocess.Popen(["sleep", "60"]) as process:
-        assert process.pid in forking._children()
-        monkeypatch.setattr(forking, "children", lambda: None)
-        assert process.pid in forking._children()
-        process.kill()
 
 
 def _has_ended(pid: int) -> bool:
@@ -208,13 +167,6 @@ def _prints() -> None:
     print("to stderr", file=sys.stderr)
 
 
-def _start_child(channel: Channel, *, new_session: bool = False, wait: bool = False) -> None:
-    child = subprocess.Popen(["sleep", "60"], start_new_session=new_session)
-    os.write(channel._pipe.fileno(), f"{child.pid}\n".encode())
-    if wait:
-        [*channel.requests()]
-
-
 ROLES: dict[str, forking.Role] = {
     "answers": _answers,
     "exits": lambda _: sys.exit(3),
@@ -227,9 +179,6 @@ ROLES: dict[str, forking.Role] = {
     "segfaults": lambda _: os.kill(os.getpid(), 11),
     "prints": lambda _: _prints(),
     "sleeps": lambda _: time.sleep(60),
-    "leaves_a_child": _start_child,
-    "leaves_a_session": lambda channel: _start_child(channel, new_session=True),
-    "starts_a_child": lambda channel: _start_child(channel, wait=True),
 }
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from bench.measure import clock, cuda, workload
 from bench.measure.graphs import Graph
-from bench.measure.threads import Threads
 from bench.measure.timed_calls import TimedCalls
 from bench.plan.device import COLD, GRAPH
 from impls.contract import Unsupported
@@ -55,7 +54,7 @@ def test_a_timing_of_a_graph_holds_the_output_of_a_drawn_replay(gpu: Gpu) -> Non
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
     work.timed.begin(1)
     graph = Graph(subject, work, inputs)
-    timed = TimedCalls(graph, inputs, cuda.timer(GRAPH), random.Random(1), Threads(1), reuses=False)
+    timed = TimedCalls(graph, inputs, cuda.timer(GRAPH), random.Random(1), reuses=False)
     drawn = set()
     for key in range(8):
         held: list[tuple[int, object]] = []
@@ -124,7 +123,7 @@ def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, mon
         gpu.launch(1e-5)
         return torch.ones(1)
 
-    timed = TimedCalls(call, inputs, timer, random.Random(1), Threads(1), reuses=False)
+    timed = TimedCalls(call, inputs, timer, random.Random(1), reuses=False)
     timed.timing(call, 2, 1)
     assert order[-5:] == ["hold", "inputs", "inputs", "call", "call"]
 
@@ -141,7 +140,7 @@ def test_a_void_timing_is_repeated_with_the_same_inputs(gpu: Gpu) -> None:
         gpu.now_s += next(pause, 0.0)
         return x.clone()
 
-    timed = TimedCalls(call, inputs, cuda.timer(COLD), random.Random(1), Threads(1), reuses=False)
+    timed = TimedCalls(call, inputs, cuda.timer(COLD), random.Random(1), reuses=False)
     taken = timed.timing(call, 3, 1, lambda *of: held.append(of))
     assert isinstance(taken, clock.Timing)
     assert taken.call_s == pytest.approx(1e-5)

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -11,16 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch.overrides import BaseTorchFunctionMode
-from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import clock, cuda
-from bench.measure.process_state import ANY, HOOKS, ProcessState, kept
+from bench.measure.process_state import ProcessState, kept
 from tests.children import in_child
 
 _mkldnn: Any = torch.backends.mkldnn
-_library: Any = torch.library.Library("aten", "IMPL")
-
 CHANGES: dict[str, Callable[[], object]] = {
     "torch's threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
     "the default dtype": lambda: torch.set_default_dtype(torch.float64),
@@ -42,12 +37,6 @@ CHANGES: dict[str, Callable[[], object]] = {
     "the gradient mode": lambda: torch.set_grad_enabled(False),
     "the inference mode": lambda: _enter(torch.inference_mode()),
     "autocast on cpu": lambda: torch.set_autocast_enabled("cpu", True),
-    "anomaly detection": lambda: torch.autograd.set_detect_anomaly(True),
-    "the environment variable HOME": lambda: os.environ.update(HOME="/elsewhere"),
-    "the environment variable MINE": lambda: os.environ.update(MINE="1"),
-    "the working directory": lambda: os.chdir("/"),
-    "the handler of SIGINT": lambda: signal.signal(signal.SIGINT, lambda *_: None),
-    "the timer ITIMER_REAL": lambda: signal.alarm(60),
     "time.perf_counter": lambda: setattr(time, "perf_counter", time.monotonic),
     "bench.measure.clock.perf_counter": lambda: setattr(clock, "perf_counter", time.monotonic),
     "bench.measure.cuda.synchronize": lambda: setattr(cuda, "synchronize", time.monotonic),
@@ -59,35 +48,9 @@ CHANGES: dict[str, Callable[[], object]] = {
     "torch.nn.functional.scaled_dot_product_attention": lambda: setattr(
         torch.nn.functional, "scaled_dot_product_attention", torch.nn.functional.linear
     ),
-    "the profile function": lambda: sys.setprofile(lambda *_: None),
-    "the number of function modes": lambda: _enter(BaseTorchFunctionMode()),
-    "the number of dispatch modes": lambda: _enter(FlopCounterMode(display=False)),
-    "the level of functorch": lambda: torch._C._functorch._vmap_increment_nesting(2, "error"),
-    "the hooks of saved tensors": lambda: _enter(torch.autograd.graph.saved_tensors_hooks(torch.neg, torch.neg)),
-    "the evaluation of frames": lambda: torch._C._dynamo.eval_frame.set_eval_frame(False),
-    "torch.Tensor.detach": lambda: setattr(torch.Tensor, "detach", torch.Tensor.clone),
-    "the number of kernels of aten::copy_": lambda: _library.impl("copy_", lambda *_: None, "CPU"),
     "garbage collection": gc.disable,
-    "the thresholds of garbage collection": lambda: gc.set_threshold(1),
-    "time.monotonic": lambda: setattr(time, "monotonic", Equal()),
-    "torch.Tensor.copy_": lambda: setattr(torch.Tensor, "copy_", Equal()),
-    "the handler of SIGUSR1": lambda: signal.signal(signal.SIGUSR1, Equal()),  # type: ignore[arg-type]
     "the cores to run on": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
 }
-
-
-class Equal:
-    """What says that it is equal to everything, and can be called."""
-
-    def __eq__(self, _other: object) -> bool:
-        return True
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __call__(self) -> float:
-        """Return a time that stands still."""
-        return 0.0
 
 
 _entered: list[Any] = []
@@ -141,20 +104,6 @@ def test_a_precision_that_is_written_back_is_no_change() -> None:
     assert "the float32 precision of cuda.matmul changed: tf32 instead of ieee" in after
 
 
-def test_some_parts_can_be_compared_alone() -> None:
-    """Hooks are; a setting that runs no code is none of them."""
-
-    def both() -> str:
-        hooks = ProcessState(HOOKS)
-        torch.set_default_dtype(torch.float64)
-        before = hooks.changes()
-        torch.Tensor.detach = torch.Tensor.clone
-        setattr(torch.Tensor, "is_mine", True)  # noqa: B010 - the class declares no such attribute
-        return f"{before};{hooks.changes()}"
-
-    assert in_child(both) == ";left torch.Tensor.detach changed: TensorBase.clone instead of TensorBase.detach"
-
-
 @pytest.mark.slow
 @pytest.mark.toolchain
 def test_importing_the_compiler_changes_nothing() -> None:
@@ -166,21 +115,6 @@ def test_importing_the_compiler_changes_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "\nleft torch._dynamo.config.suppress_errors changed: True instead of nothing\n"
-
-
-def test_variables_that_torch_sets_by_itself_are_no_change_and_edits_of_them_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A compiler that leaves its own new variables behind is nobody's fault; an import may leave any."""
-    monkeypatch.setenv("TORCHINDUCTOR_OF_BEFORE", "1")
-    state = ProcessState()
-    monkeypatch.setenv("TORCHINDUCTOR_OF_A_TEST", "1")
-    assert state.changes() == ""
-    monkeypatch.setenv("OF_A_TEST", "1")
-    assert state.changes() == "left the environment variable OF_A_TEST changed: 1 instead of nothing"
-    assert state.changes(free=ANY) == ""
-    monkeypatch.setenv("TORCHINDUCTOR_OF_BEFORE", "2")
-    assert "TORCHINDUCTOR_OF_BEFORE changed: 2 instead of 1" in state.changes(free=ANY)
 
 
 def test_an_exception_comes_through() -> None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import random
-import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -12,7 +11,6 @@ import torch
 from bench.measure import clock, cuda, outputs, workload
 from bench.measure.elements import Elements
 from bench.measure.outputs import Incorrect
-from bench.measure.threads import Threads
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.device import COLD, HOT
 from bench.sampling.inputs import TimedCall
@@ -83,7 +81,7 @@ def timed_calls(call: Callable[[torch.Tensor], object], *, reuses: bool) -> tupl
         return call(*inputs.next())
 
     timer = clock.host
-    return TimedCalls(of_next, inputs, timer, random.Random(1), Threads(1), reuses=reuses), of_next
+    return TimedCalls(of_next, inputs, timer, random.Random(1), reuses=reuses), of_next
 
 
 CALLS = 5
@@ -93,8 +91,7 @@ CALLS = 5
 def test_any_call_of_a_timing_may_be_held(reuses: bool) -> None:
     """Its result is the one that it has returned. A timing has as many calls as it is asked for.
 
-    Each has the same chance. In one memory it must be held before the next call. There the last one is held only if no
-    other was: with probability (4/5)^4, and each of the others with a quarter of what is left.
+    Each has the same chance; in one memory it is the last.
     """
     made: list[torch.Tensor] = []
     kept: list[tuple[int, float]] = []
@@ -113,57 +110,8 @@ def test_any_call_of_a_timing_may_be_held(reuses: bool) -> None:
         assert len(made) == CALLS
         assert all(number == value for number, value in kept)
         held[kept[-1][0]] += 1
-    last = 0.8**4 if reuses else 0.2
-    expected = [*[(1 - last) / 4] * 4, last]
+    expected = [0.0] * 4 + [1.0] if reuses else [0.2] * 5
     assert [held[number] / 1000 for number in range(CALLS)] == pytest.approx(expected, abs=0.06)
-
-
-def test_whether_a_call_in_one_memory_is_the_last_before_it_is_looked_at_follows_from_nothing() -> None:
-    """After any number of calls of a part, and of parts, one of five is; the end of the timing is no such look."""
-    timed, _ = timed_calls(lambda x: x, reuses=True)
-    looks: Counter[tuple[int, int]] = Counter()
-    calls: Counter[tuple[int, int]] = Counter()
-    for _ in range(3000):
-        made = 0
-        for part, size in enumerate(timed._parts(CALLS)):
-            calls.update((part, number) for number in range(size) if made + number < CALLS - 1)
-            made += size
-            looks[part, size - 1] += made < CALLS
-        assert made == CALLS
-    shares = [looks[each] / count for each, count in calls.items() if count > 400]
-    assert len(shares) > 5
-    assert shares == pytest.approx([0.2] * len(shares), abs=0.08)
-
-
-@pytest.mark.parametrize(
-    ("later_s", "check_s", "objects"), [(0.0, 0.0, False), (0.006, 0.0, True), (0.0, 0.0019, False), (0.0, 0.006, True)]
-)
-def test_work_that_is_done_when_a_result_is_held_is_no_work_of_the_timing(
-    later_s: float, check_s: float, objects: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A call takes 4 ms, and 6 are worked when its result is held; a millisecond and a fifth of a call may be.
-
-    So may 2 ms of the suite's own check of the process before, and no more.
-    """
-
-    def work(seconds: float) -> None:
-        end = time.thread_time() + seconds
-        while time.thread_time() < end:
-            pass
-
-    def call(x: torch.Tensor) -> torch.Tensor:
-        work(0.004)
-        return x.clone()
-
-    timed, of_next = timed_calls(call, reuses=False)
-    monkeypatch.setattr(timed._hooks, "check", lambda: work(check_s))
-    for _ in range(5):
-        timed.timing(of_next, 1, hold=lambda *_: work(later_s))
-    if objects:
-        with pytest.raises(Incorrect, match="works when its output is kept"):
-            timed.check_later()
-    else:
-        timed.check_later()
 
 
 @pytest.mark.parametrize("reuses", [False, True])
@@ -182,7 +130,7 @@ def test_inputs_on_a_gpu_are_there_only_behind_a_hold(reuses: bool, gpu: Gpu) ->
         gpu.launch(1e-5)
         return memory.view_as(memory) if reuses else torch.zeros(1)
 
-    timed = TimedCalls(call, inputs, cuda.timer(HOT), random.Random(1), Threads(1), reuses=reuses)
+    timed = TimedCalls(call, inputs, cuda.timer(HOT), random.Random(1), reuses=reuses)
     timed.timing(call, CALLS)
     early.clear()
     gpu.watched = inputs.tensors
@@ -203,7 +151,7 @@ def test_a_timing_has_no_more_calls_than_fit_behind_one_hold(gpu: Gpu) -> None:
         return made[-1]
 
     inputs = workload.Inputs(workload.make(point()))
-    timed = TimedCalls(call, inputs, timer, random.Random(1), Threads(1), reuses=False)
+    timed = TimedCalls(call, inputs, timer, random.Random(1), reuses=False)
     assert timed.timing(call, 8, hold=lambda number, _result: held.append(number)).call_s == pytest.approx(1e-5)
     assert len(made) == 3
     assert len(held) == 1
