@@ -76,7 +76,6 @@ def seen(adapt: Adapt, gpu: Gpu, timing: str = COLD) -> set[str]:
             found.add("output")
 
     timed = TimedCalls(call, inputs, cuda.timer(timing), random.Random(1), reuses=False)
-    work.timed.begin(1)
     with torch.inference_mode():
         timed.timing(call, CALLS)
         gpu.watched = inputs.tensors

@@ -28,13 +28,12 @@ RATES_TURNS, RATES_S = 3, 0.2
 class Draws:
     """What a replicate has drawn for all of its processes.
 
-    `seed` is that of weights and inputs, `shifts` are the places of the inputs of each check. `numbers` is the key of
-    the numbers of timed inputs. `core` is the core on which samples are taken, None if the system chooses it.
+    `seed` is that of weights and inputs, `shifts` are the places of the inputs of each check. `core` is the core on
+    which samples are taken, None if the system chooses it.
     """
 
     seed: int
     shifts: dict[str, int]
-    numbers: int
     core: int | None
 
     def checks(self, *, thorough: bool) -> dict[str, int]:
@@ -111,8 +110,7 @@ class PointJudge:
         """
         assert member.judged is not None
         kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
-        request = {"request": "expect_timed", "numbers": self._draws.numbers, **kept}
-        reply = self._ask({**request, "places": member.file(PLACES)})
+        reply = self._ask({"request": "expect_timed", **kept, "places": member.file(PLACES)})
         if reply["status"] == "unsupported":
             raise Ended(reply["status"], reply["detail"])
         if reply["status"] != "ok":

@@ -24,7 +24,7 @@ from bench.machine.quiet import Interference, Speed
 from bench.plan.case import Point
 from bench.plan.layers import ITEM_BYTES
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, PLACES, SHIFTS, TIMED
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, SHIFTS, TIMED
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import IMPLEMENTATIONS, parse
@@ -109,7 +109,6 @@ class Replicate:
         self._draws = Draws(
             seed,
             shifts={NORMAL: 0, PEAKED: 0, AFTERWARDS: self._rng.randrange(1, SHIFTS)},
-            numbers=self._rng.getrandbits(KEY_BITS),
             core=self._rng.choice(self._cores) if self._cores else None,
         )
         if self._cores and any(_keeps_core(member.implementation) for member in members):
@@ -305,7 +304,7 @@ class Replicate:
             item_bytes=ITEM_BYTES["float32"] * point.num_tokens * point.channels,
         )
         sizes = {"timings": self._timings, "wholes": judged.wholes.size, "parts": judged.parts.size}
-        member.ask({"request": "begin", "numbers": self._draws.numbers, **sizes})
+        member.ask({"request": "begin", **sizes})
 
     def _keep_speed(self, readings: Mapping[Member, list[int]], speed: Speed) -> None:
         """Give each sample the speed of the machine around it, and each case the highest that is known."""

@@ -6,11 +6,10 @@ from functools import cache
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from torch.profiler import ProfilerActivity
 
-from bench.measure import clock, cuda, energy, nvml, random_numbers
+from bench.measure import clock, cuda, energy, nvml
 from bench.plan.device import CUDA, Kind, kind
 
 
@@ -42,17 +41,6 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait until its work is done."""
-
-    def normal(self, shape: Sequence[int], sd: float, key: int, dtype: torch.dtype) -> Tensor:  # noqa: ARG002
-        """Return normal random numbers with this standard deviation, in a dtype, on it.
-
-        They are the next ones of torch's own generator, which the caller has seeded; a GPU's follow from the key.
-        """
-        return torch.randn(shape).mul_(sd).to(dtype)
-
-    def write_pairs(self, key: int, sd: float, radii: Tensor, waves: Tensor) -> None:
-        """Write radii and waves of a key, whose products are normal, into tensors that lie on it."""
-        random_numbers.write_pairs_by_numpy(key, sd, radii, waves)
 
     def timer(self, timing: str) -> clock.Timer:  # noqa: ARG002 - a GPU has several
         """Return the timer of one of its ways to time a call."""
@@ -118,20 +106,6 @@ class Gpu(Device):
     def synchronize(self) -> None:
         """Wait until its work is done."""
         torch.cuda.synchronize(self.name)
-
-    def normal(self, shape: Sequence[int], sd: float, key: int, dtype: torch.dtype) -> Tensor:
-        """Return normal random numbers of a key; what the allocator keeps of the drawing is given back.
-
-        Else a first call could use it, and `device_used_bytes` would lack that.
-        """
-        numbers = torch.empty(shape, dtype=dtype, device=self.place)
-        random_numbers.write_normal(key, sd, numbers)
-        torch.cuda.empty_cache()
-        return numbers
-
-    def write_pairs(self, key: int, sd: float, radii: Tensor, waves: Tensor) -> None:
-        """Write radii and waves of a key, whose products are normal, into tensors that lie on it."""
-        random_numbers.write_pairs(key, sd, radii, waves)
 
     def timer(self, timing: str) -> clock.Timer:
         """Return the timer of one of its ways to time a call."""

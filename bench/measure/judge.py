@@ -89,16 +89,16 @@ class Judge:
     def expect_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Compute what is expected of timed calls, whole ones and then items.
 
-        `wholes` and `parts` say which calls and items, and `numbers` is the key of the numbers of their inputs. The
-        file `places` gets the places of the elements that are compared.
+        `wholes` and `parts` say which calls and items. The file `places` gets the places of the elements that are
+        compared.
         """
         outcome, work = Outcome(), self._work
         assert work is not None, "nothing was expected"
         with failure.caught(outcome, work.point.device, "the reference failed: "):
-            numbers, parts = request["numbers"], [Part(*part) for part in request["parts"]]
+            parts = [Part(*part) for part in request["parts"]]
             with all_cores(work.point):
-                wholes = [_of_whole(work, numbers, TimedCall(*call)) for call in request["wholes"]]
-                items = _of_parts(work, numbers, parts)
+                wholes = [_of_whole(work, TimedCall(*call)) for call in request["wholes"]]
+                items = _of_parts(work, parts)
             places = Elements(
                 [elements.drawn([each.tensor for each in of]) for of in zip(*wholes, strict=True)],
                 [elements.drawn(each.tensor.unbind()) for each in items],
@@ -196,12 +196,12 @@ class Judge:
         return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
 
 
-def _of_whole(work: workload.Workload, numbers: int, call: TimedCall) -> Sequence[Computed]:
-    return reference.of_calls(work, work.timed.inputs(numbers, call), work.direction_of(call.key))
+def _of_whole(work: workload.Workload, call: TimedCall) -> Sequence[Computed]:
+    return reference.of_calls(work, work.of_call(call), work.direction_of(call.key))
 
 
-def _of_parts(work: workload.Workload, numbers: int, parts: Sequence[Part]) -> Sequence[Computed]:
-    items = [work.timed.inputs(numbers, TimedCall(*part[:2]), part.item) for part in parts]
+def _of_parts(work: workload.Workload, parts: Sequence[Part]) -> Sequence[Computed]:
+    items = [[each[part.item] for each in work.of_call(TimedCall(*part[:2]))] for part in parts]
     xs = tuple(map(torch.stack, zip(*items, strict=True)))
     if work.point.mode not in workload.TRAINED:
         return reference.of_calls(work, xs, None)

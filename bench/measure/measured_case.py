@@ -44,7 +44,7 @@ from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
 from bench.plan.names import is_own
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, PLACES, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, InputValues
 from impls.attend.sdpa import explained
 from impls.catalogue import parse
 
@@ -135,7 +135,6 @@ class MeasuredCase:
             self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
             return
         self._inputs = workload.Inputs(work)
-        work.timed.begin(self._rng.getrandbits(KEY_BITS))
         self._call = workload.step(self._subject, work, self._inputs)
         timer = device(point.device).timer(point.timing)
         self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, reuses=self.reuses)
@@ -181,12 +180,11 @@ class MeasuredCase:
         self._call, self._timed = graph, self._timed.of(graph)
         self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
 
-    def begin(self, numbers: int, timings: int, wholes: int, parts: int) -> None:
-        """Begin the rounds: inputs come from the numbers of a key, samples have so many timings.
+    def begin(self, timings: int, wholes: int, parts: int) -> None:
+        """Begin the rounds: samples have so many timings.
 
         So many whole outputs and parts of outputs are kept at most.
         """
-        self._work.timed.begin(numbers)
         assert self._like is not None
         self._outputs = TimedOutputs(self._subject, self._work, self._like, timings=timings, wholes=wholes, parts=parts)
 

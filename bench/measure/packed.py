@@ -5,13 +5,12 @@ What it returns is handed over as the others' is, with zeros as padding.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bench.measure.workload import Layout, Subject, Tensors, TimedValues, Workload
+from bench.measure.workload import Layout, Subject, Tensors, Workload
 from bench.sampling.inputs import InputValues
 from impls import packing
 
@@ -72,43 +71,14 @@ class PackedWorkload(Workload):
         self.layout.arrange(self.lengths)
         return tuple(map(self.layout.packed, self.padded.inputs(values)[: len(self.shapes)]))
 
-    @cached_property
-    def timed(self) -> TimedValues:
-        """The values of timed inputs."""
-        return PackedValues(self)
+    def timed(self, key: int, shift: int) -> Tensors:
+        """Return the inputs of a call, packed as the implementation is arranged; what is padding is nowhere."""
+        return tuple(map(self.layout.packed, self.padded.timed(key, shift)[: len(self.shapes)]))
 
-
-class PackedValues(TimedValues):
-    """The values of timed inputs, packed as the implementation is arranged."""
-
-    def __init__(self, workload: PackedWorkload) -> None:
-        self._workload: Workload = workload
-        self._padded = workload.padded.timed
-
-    @property
-    def numbers(self) -> list[Tensor]:
-        """The random numbers."""
-        return self._padded.numbers
-
-    def begin(self, key: int) -> None:
-        """Make the random numbers of a key, unless they are here."""
-        self._padded.begin(key)
-
-    def product(self, of: tuple[int, int], item: int | slice = slice(None), out: Tensors | None = None) -> Tensors:
-        """Return the products of two windows, packed; they are written into `out`."""
-        packed = tuple(map(self._workload.layout.packed, self._padded.product(of, item)))
-        for to, values in zip(out or (), packed, strict=False):
-            to.copy_(values)
-        return packed if out is None else out
-
-    def fixed(self, of: tuple[int, int], key: int) -> Tensors:  # noqa: ARG002 - it has none
-        """Return no inputs: what is padding is nowhere."""
-        return ()
-
-    def direction(self, key: int) -> Tensor:
-        """Return the gradient of the outputs of a timing by its key."""
-        return self._workload.layout.packed(self._padded.direction(key))
-
-    def lengths(self, key: int) -> tuple[int, ...]:
+    def timed_lengths(self, key: int) -> tuple[int, ...]:
         """Return the lengths of the items in a timing by its key."""
-        return self._padded.lengths(key)
+        return self.padded.timed_lengths(key)
+
+    def direction_of(self, key: int) -> Tensor:
+        """Return the gradient of the outputs of a timing by its key."""
+        return self.layout.packed(self.padded.direction_of(key))

@@ -32,7 +32,7 @@ from bench.plan.device import CPU
 from bench.plan.layers.layer import key_lengths
 from bench.plan.weights import Sources
 from bench.plan.work import Work
-from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, windows
+from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, shifts
 from impls.catalogue import NO_MASK, PADDING, parse
 from impls.contract import parameters_of, with_attend
 
@@ -53,9 +53,6 @@ INPUTS = f"normal(0, {SPREAD})"
 
 VALUES_SEED = 1
 """What is added to the seed for the values of inputs: they must be the same for layers that draw other weights."""
-
-DIRECTION_SEED = 2
-"""What is added to the seed for the gradient of the output, where it doesn't follow the values in one generator."""
 
 OF_SHAPES = re.compile(
     r"\b(sizes?|shapes?|dims?|dim(ension)?s?|\w*dimensional|\dD|channels|features|elements|(num_)?tokens|divisible|"
@@ -189,10 +186,26 @@ class Workload:
             return None
         return cast(nn.Module, other)
 
-    @cached_property
-    def timed(self) -> "TimedValues":
-        """The values of timed inputs."""
-        return TimedValues(self)
+    def timed(self, key: int, shift: int) -> Tensors:
+        """Return the inputs of a call in a timing of a key, whose window begins there.
+
+        The order of the items of further inputs differs from call to call; if items have different lengths, from timing
+        to timing, because a batch is packed once for all layers of a model.
+        """
+        order = self._order(key if self.lengths else shift)
+        return *_window(self.values, shift, self.shapes), *(each[order] for each in self.fixed)
+
+    def of_call(self, call: TimedCall) -> Tensors:
+        """Return the inputs of a timed call."""
+        return self.timed(call.key, shifts(call.key, call.number + 1)[-1])
+
+    def timed_lengths(self, key: int) -> tuple[int, ...]:
+        """Return the lengths of the items in a timing by its key; empty if all have the same."""
+        return tuple(self.lengths[item] for item in self._order(key)) if self.lengths else ()
+
+    def _order(self, key: int) -> list[int]:
+        batch = self.point.batch
+        return random.Random(key).sample(range(batch), batch)  # noqa: S311 - the judge repeats it
 
     @property
     def with_gradients(self) -> bool:
@@ -204,8 +217,12 @@ class Workload:
 
         There it is that of checks, unless items have other places: what is padding differs from timing to timing.
         """
-        has_own = self.point.mode in TRAINED or self.lengths
-        return self.timed.direction(key) if has_own else self.direction
+        if self.point.mode not in TRAINED and not self.lengths:
+            return self.direction
+        direction = self.direction
+        shift = random.Random(f"direction {key}").randrange(direction.numel())  # noqa: S311 - the judge repeats it
+        rolled = direction.flatten().roll(shift).view(direction.shape)
+        return without_padding(rolled, self.timed(key, 0)[-1]) if self.lengths else rolled
 
     @property
     def like(self) -> list[Tensor]:
@@ -228,72 +245,6 @@ class Workload:
     def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""
         return torch.enable_grad() if self.with_gradients else torch.inference_mode()
-
-
-class TimedValues:
-    """The values of timed inputs: products of windows of two vectors of random numbers, which follow from keys.
-
-    They are none of the values of the workload, so that no answer can be computed before a key is known. The product of
-    a radius and a wave is normal (Box and Muller 1958). It is no sum, so that no projection of it follows from those of
-    the windows.
-    """
-
-    def __init__(self, workload: Workload) -> None:
-        self._workload = workload
-        self._radii, self._waves = torch.zeros_like(workload.values), torch.zeros_like(workload.values)
-        self._key: int | None = None
-
-    @property
-    def numbers(self) -> list[Tensor]:
-        """The random numbers."""
-        return [self._radii, self._waves]
-
-    def begin(self, key: int) -> None:
-        """Make the random numbers of a key, unless they are here."""
-        if key != self._key:
-            work = self._workload
-            device(work.point.device).write_pairs(key, spread_of(work.layer), *self.numbers)
-            self._key = key
-
-    def product(self, of: tuple[int, int], item: int | slice = slice(None), out: Tensors | None = None) -> Tensors:
-        """Return the products of two windows, or of an item of them, an input each; they are written into `out`."""
-        shapes = self._workload.shapes
-        pairs = zip(*(_window(each, shift, shapes) for each, shift in zip(self.numbers, of, strict=True)), strict=True)
-        return tuple(
-            torch.mul(radii[item], waves[item], out=None if out is None else out[number])
-            for number, (radii, waves) in enumerate(pairs)
-        )
-
-    def fixed(self, of: tuple[int, int], key: int) -> Tensors:
-        """Return the inputs that are no random numbers, for two windows in a timing of a key.
-
-        The order of their items differs from call to call; if they have different lengths, from timing to timing,
-        because a batch is packed once for all layers of a model.
-        """
-        order = self._order(key if self._workload.lengths else of[0] * SHIFTS + of[1])
-        return tuple(each[order] for each in self._workload.fixed)
-
-    def lengths(self, key: int) -> tuple[int, ...]:
-        """Return the lengths of the items in a timing by its key; empty if all have the same."""
-        lengths = self._workload.lengths
-        return tuple(lengths[item] for item in self._order(key)) if lengths else ()
-
-    def _order(self, key: int) -> list[int]:
-        batch = self._workload.point.batch
-        return random.Random(key).sample(range(batch), batch)  # noqa: S311 - the judge repeats it
-
-    def direction(self, key: int) -> Tensor:
-        """Return the gradient of the outputs of a timing by its key: no forward pass can know it."""
-        direction = self._workload.direction
-        shift = random.Random(f"direction {key}").randrange(direction.numel())  # noqa: S311 - the judge repeats it
-        rolled = direction.flatten().roll(shift).view(direction.shape)
-        return without_padding(rolled, self.fixed((0, 0), key)[-1]) if self._workload.lengths else rolled
-
-    def inputs(self, numbers: int, call: TimedCall, item: int | slice = slice(None)) -> Tensors:
-        """Return the inputs of a call, or an item of them, by the key of the numbers and the call."""
-        self.begin(numbers)
-        of = windows(call.key, call.number + 1)[-1]
-        return *self.product(of, item), *(each[item] for each in self.fixed(of, call.key))
 
 
 def _window(numbers: Tensor, shift: int, shapes: Shapes) -> Tensors:
@@ -343,7 +294,7 @@ class Inputs:
         self._workload = workload
         self.direction = workload.direction
         self._tensors: list[Tensors] = []
-        self._windows: list[tuple[int, int]] = []
+        self._shifts: list[int] = []
         self._key = 0
         self._make(1)
         self.next: Callable[[], Tensors] = cycle(self._tensors).__next__
@@ -360,25 +311,23 @@ class Inputs:
         `hold` is called before they are written, and after all for which a GPU must be waited.
         """
         size = sum(each.nbytes for each in self._tensors[0])
-        self._windows, self._key = windows(key, sets(calls, size)), key
-        self._make(len(self._windows))
-        self._workload.layout.arrange(self._workload.timed.lengths(key))
+        self._shifts, self._key = shifts(key, sets(calls, size)), key
+        self._make(len(self._shifts))
+        self._workload.layout.arrange(self._workload.timed_lengths(key))
         if self._workload.with_gradients:
             self.direction = self._workload.direction_of(key)
         self.write(hold)
-        self.next = cycle(self._tensors[: len(self._windows)]).__next__
+        self.next = cycle(self._tensors[: len(self._shifts)]).__next__
 
     def write(self, hold: Callable[[], None] | None = None) -> None:
         """Write the values of the last key into the inputs, after `hold`."""
         with torch.no_grad():
-            timed, varied = self._workload.timed, len(self._workload.shapes)
-            fixed = [timed.fixed(of, self._key) for of in self._windows]
+            values = [self._workload.timed(self._key, shift) for shift in self._shifts]
             if hold is not None:
                 hold()
-            for tensors, of, values in zip(self._tensors, self._windows, fixed, strict=False):
-                timed.product(of, out=tuple(each.detach() for each in tensors))
-                for tensor, value in zip(tensors[varied:], values, strict=True):
-                    tensor.copy_(value)
+            for tensors, of in zip(self._tensors, values, strict=False):
+                for tensor, value in zip(tensors, of, strict=True):
+                    tensor.detach().copy_(value)
 
     def clear(self) -> None:
         """Write zeros in place of all values."""
@@ -388,7 +337,7 @@ class Inputs:
 
     def of_call(self, call: int) -> tuple[int, Tensors]:
         """Return the number among the inputs of the last timing, and the inputs, that a call had."""
-        number = call % len(self._windows)
+        number = call % len(self._shifts)
         return number, self._tensors[number]
 
     @property
@@ -398,13 +347,12 @@ class Inputs:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """All tensors of the inputs, and the random numbers that they are made of."""
-        of_calls = (each for tensors in self._tensors for each in tensors)
-        return [*of_calls, self.direction, *self._workload.timed.numbers]
+        """All tensors of the inputs."""
+        return [*chain(*self._tensors), self.direction]
 
     def holding(self, values: InputValues) -> Tensors:
         """Return the inputs of one call, with values of the workload."""
-        self._windows = []
+        self._shifts = []
         with torch.no_grad():
             for tensor, value in zip(self._tensors[0], self._workload.inputs(values), strict=True):
                 tensor.copy_(value)
@@ -412,8 +360,7 @@ class Inputs:
 
     def are_edited(self) -> bool:
         """Return whether an input has other values than the last timing has written into it."""
-        timed = self._workload.timed
-        made = ((*timed.product(of), *timed.fixed(of, self._key)) for of in self._windows)
+        made = (self._workload.timed(self._key, shift) for shift in self._shifts)
         return any(
             not torch.equal(tensor.detach(), value)
             for tensors, values in zip(self._tensors, made, strict=False)
@@ -460,13 +407,13 @@ def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> W
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
         number, spread = sum(map(math.prod, shapes)) + SHIFTS, spread_of(layer)
-        values = on.normal((number,), spread, seed + VALUES_SEED, dtype)
+        values = torch.randn(number).mul_(spread).to(dtype)
         saved = load(layer, given) if given else {}
         values = saved.get("values", values)
         lengths = _lengths(point)
         fixed = _padding(point, lengths)
         output_shape, flops = _traced(point, layer, (*_window(values, 0, shapes), *fixed))
-        direction = on.normal(output_shape, 1.0, seed + DIRECTION_SEED, dtype)
+        direction = torch.randn(output_shape).to(dtype)
         direction = saved.get("direction", direction)
         if point.is_padded:
             direction = without_padding(direction, fixed[-1].to(direction.device))

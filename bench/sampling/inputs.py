@@ -48,13 +48,14 @@ ROWS, PART_ROWS = 512, 64
 Of each item of a timed call it is PART_ROWS: they find the half that was left out, and 1 of 20 in 96 % of draws."""
 
 
-def windows(key: int, calls: int) -> list[tuple[int, int]]:
-    """Return for each call of a timing the two windows of random numbers whose product is its input.
+def shifts(key: int, calls: int) -> list[int]:
+    """Return where the window of the inputs of each call of a timing begins; no two are alike, while there are windows.
 
     The first ones are the same for any number of calls.
     """
     rng = random.Random(key)  # noqa: S311 - a choice that the judge repeats
-    return [(rng.randrange(SHIFTS), rng.randrange(SHIFTS)) for _ in range(calls)]
+    first, step = rng.randrange(SHIFTS), 1 + 2 * rng.randrange(SHIFTS // 2)
+    return [(first + call * step) % SHIFTS for call in range(calls)]
 
 
 class TimedCall(NamedTuple):

@@ -27,8 +27,8 @@ from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, Inp
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
-NUMBERS, TIMINGS = 17, 3
-"""The key of the numbers of timed inputs, and a sample's timings."""
+TIMINGS = 3
+"""A sample's timings."""
 
 _folder, _numbers = tempfile.TemporaryDirectory(), itertools.count()
 atexit.register(_folder.cleanup)
@@ -69,9 +69,9 @@ class Judging:
         """Return what the judge says of the output of a check."""
         return self._asked("compare", check=check, outputs=file, allowed=allowed)
 
-    def expect_timed(self, numbers: int, wholes: Sequence[Any], parts: Sequence[Any]) -> None:
+    def expect_timed(self, wholes: Sequence[Any], parts: Sequence[Any]) -> None:
         """Have the judge compute what is expected of timed calls."""
-        self._asked("expect_timed", numbers=numbers, wholes=[*wholes], parts=[*parts], places=self.places)
+        self._asked("expect_timed", wholes=[*wholes], parts=[*parts], places=self.places)
 
     def compare_timed(self, file: str, allowed: float = 0.0) -> dict[str, Any]:
         """Return what the judge says of the outputs of timed calls."""
@@ -138,13 +138,13 @@ class Case:
         """Begin the rounds, unless they have begun."""
         if not self._has_begun:
             sizes = {"wholes": self.judged.wholes.size, "parts": self.judged.parts.size}
-            assert self.step("begin", numbers=NUMBERS, timings=TIMINGS, **sizes)["status"] == "ok"
+            assert self.step("begin", timings=TIMINGS, **sizes)["status"] == "ok"
             self._has_begun = True
 
     def finish(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request to finish on a core."""
         self.begin()
-        self.judging.expect_timed(NUMBERS, self.judged.wholes.kept, self.judged.parts.kept)
+        self.judging.expect_timed(self.judged.wholes.kept, self.judged.parts.kept)
         files = {TIMED: self.files[TIMED], AFTERWARDS: self.files[AFTERWARDS], PLACES: self.judging.places}
         return self.step("finish", call_s=self.call_s, core=core, files=files)
 

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import torch
@@ -30,7 +29,6 @@ def test_a_replay_computes_what_the_call_computes_for_the_next_inputs(mode: str,
     """In training, with the gradients for the direction of the timing."""
     work = workload.make(point(mode=mode))
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
-    work.timed.begin(1)
     inputs.renew(3, 1)
     graph = Graph(subject, work, inputs)
     inputs.renew(3, 2)
@@ -52,7 +50,6 @@ def test_a_timing_of_a_graph_holds_the_output_of_a_drawn_replay(gpu: Gpu) -> Non
     """Each has its own inputs, and what is held belongs to them; copies of inputs and outputs are not in the time."""
     work = workload.make(point())
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
-    work.timed.begin(1)
     graph = Graph(subject, work, inputs)
     timed = TimedCalls(graph, inputs, cuda.timer(GRAPH), random.Random(1), reuses=False)
     drawn = set()
@@ -105,18 +102,13 @@ def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, mon
     work = workload.make(point())
     inputs, order = workload.Inputs(work), list[str]()
     timer = cuda.timer(COLD)
-    hold, product = timer.hold, work.timed.product
+    hold = timer.hold
 
     def noted_hold(before: clock.Call) -> None:
         order.append("hold")
         hold(before)
 
-    def noted_product(*of: Any, **named: Any) -> Any:
-        order.append("inputs")
-        return product(*of, **named)
-
     monkeypatch.setattr(timer, "hold", noted_hold)
-    monkeypatch.setattr(work.timed, "product", noted_product)
 
     def call() -> Tensor:
         order.append("call")
@@ -125,7 +117,7 @@ def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, mon
 
     timed = TimedCalls(call, inputs, timer, random.Random(1), reuses=False)
     timed.timing(call, 2, 1)
-    assert order[-5:] == ["hold", "inputs", "inputs", "call", "call"]
+    assert order[-3:] == ["hold", "call", "call"]
 
 
 def test_a_void_timing_is_repeated_with_the_same_inputs(gpu: Gpu) -> None:

@@ -128,13 +128,13 @@ def timed(
     work = workload.make(where, SEED)
 
     def computed(call: TimedCall, number: int) -> list[Tensor]:
-        direction = work.timed.direction(call.key) if where.mode == "train" else work.direction
+        direction = work.direction_of(call.key) if where.mode == "train" else work.direction
         of_call = dataclasses.replace(work, direction=direction)
-        output = outputs.compute(workload.subject(work, "sdpa"), of_call, work.timed.inputs(5, call))
+        output = outputs.compute(workload.subject(work, "sdpa"), of_call, work.of_call(call))
         return [change(number, output.y), *output.gradients]
 
     wholes = [] if where.mode == "inference" else [TimedCall(10, 1)]
-    judge.expect_timed(5, wholes, PARTS)
+    judge.expect_timed(wholes, PARTS)
     places = Elements(*torch.load(judge.places))
     tensors = [at(*each) for call in wholes for each in zip(places.of_whole, computed(call, -1), strict=True)]
     for number, (key, place, item) in enumerate(PARTS):
@@ -151,7 +151,7 @@ def test_of_a_large_tensor_some_elements_are_compared(mode: str, monkeypatch: py
     monkeypatch.setattr(elements, "ELEMENTS", 200)
     judge = judge_of(where := point(mode=mode, batch=3, num_tokens=40, channels=32, num_heads=2))
     assert timed(judge, where) == ""
-    judge.expect_timed(5, [], PARTS)
+    judge.expect_timed([], PARTS)
     assert all(len(places) <= 200 for of in torch.load(judge.places) for places in of)
 
     def wrong(number: int, y: Tensor) -> Tensor:

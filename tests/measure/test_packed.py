@@ -14,7 +14,7 @@ from bench.measure import packed, workload
 from bench.measure.measured_case import MeasuredCase
 from bench.measure.packed import PackedWorkload
 from bench.plan.case import Point
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues, windows
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues, shifts
 from tests import hacks
 from tests.make.points import of_layer
 from tests.measure.stub import Announcements, case
@@ -93,13 +93,13 @@ def test_packed_tensors_are_handed_over_as_padded_ones_with_zeros() -> None:
 def test_the_order_of_items_changes_from_timing_to_timing() -> None:
     """It follows from the key of a timing alone, for padded and packed items: one batch is packed once."""
     work, of_packed = both(at())
-    orders = [work.timed.lengths(key) for key in KEYS]
+    orders = [work.timed_lengths(key) for key in KEYS]
     assert len({*orders}) > len(KEYS) / 2
     assert {tuple(sorted(order)) for order in orders} == {(1, 3, 4, 7)}
     for key, order in zip(KEYS, orders, strict=True):
-        assert of_packed.timed.lengths(key) == order
-        for of in windows(key, 2):
-            (mask,) = work.timed.fixed(of, key)
+        assert of_packed.timed_lengths(key) == order
+        for shift in shifts(key, 2):
+            mask = work.timed(key, shift)[-1]
             assert tuple(mask.logical_not().sum(1).tolist()) == order
 
 
@@ -108,13 +108,11 @@ def test_timed_inputs_and_directions_agree(layer: str) -> None:
     """In each timing the implementation is arranged for its lengths, and has the values of the padded ones."""
     work, of_packed = both(at(layer, mode="train"))
     of_padded, inputs = workload.Inputs(work), workload.Inputs(of_packed)
-    for timed in (work.timed, of_packed.timed):
-        timed.begin(9)
     for key in KEYS[:3]:
         of_padded.renew(2, key)
         inputs.renew(2, key)
         lengths = of_packed.layout.lengths
-        assert lengths == work.timed.lengths(key)
+        assert lengths == work.timed_lengths(key)
         for _ in range(2):
             *padded, _mask = of_padded.next()
             assert same(inputs.next(), [in_a_row(each, lengths) for each in padded])

@@ -31,12 +31,11 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str, frozen: int | None
     if frozen is not None:
         [*work.layer.parameters()][frozen].requires_grad_(False)
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
-    direction = work.timed.direction(2) if mode == "train" else work.direction
+    direction = work.direction_of(2) if mode == "train" else work.direction
     checked = outputs.compute(
-        subject, dataclasses.replace(work, direction=direction), work.timed.inputs(1, TimedCall(2, 0))
+        subject, dataclasses.replace(work, direction=direction), work.of_call(TimedCall(2, 0))
     )
     timed = TimedOutputs(subject, work, checked, timings=2, wholes=2, parts=3)
-    work.timed.begin(1)
     inputs.renew(1, 2)
     with work.gradient_mode():
         timed.hold(1, inputs.of_call(0)[1], workload.step(subject, work, inputs)(), inputs.direction)
@@ -118,7 +117,6 @@ def test_any_call_of_a_timing_may_be_held(reuses: bool) -> None:
 def test_inputs_on_a_gpu_are_there_only_behind_a_hold(reuses: bool, gpu: Gpu) -> None:
     """Work on another stream that doesn't wait finds zeros, in each part of a timing."""
     work, other = workload.make(point()), gpu.stream()
-    work.timed.begin(1)
     inputs = workload.Inputs(work)
     memory, early = torch.zeros(1), list[bool]()
 

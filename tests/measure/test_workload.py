@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import impls
 from bench.measure import devices, outputs, workload
 from bench.plan.case import Point
-from bench.sampling.inputs import SHIFTS, TimedCall
+from bench.sampling.inputs import TimedCall
 from impls.layers.conv import GAMMA
 from tests.make.points import WITH_CONTEXT, of_layer, point
 from tests.measure.stub import path
@@ -51,23 +51,6 @@ def test_a_cpus_values_are_torchs_normal_numbers() -> None:
     generator = torch.Generator().manual_seed(11 + workload.VALUES_SEED)
     assert torch.equal(work.values, torch.randn(len(work.values), generator=generator) * workload.SPREAD)
     assert torch.equal(work.direction, torch.randn(work.direction.shape, generator=generator))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_gpus_values_are_normal_and_alike_in_all_dtypes(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gradient of the output, with a standard deviation of 1, is none of the values of the inputs."""
-    monkeypatch.setattr(devices.Gpu, "place", "cpu")
-    large = {"device": "cuda", "batch": 4, "num_tokens": 100, "channels": 96}
-    work, wide = workload.make(point(**large, dtype=dtype)), workload.make(point(**large))
-    assert torch.equal(work.values, wide.values.to(work.values.dtype))
-    assert torch.equal(work.direction, wide.direction.to(work.values.dtype))
-    values, direction = work.values.double(), work.direction.double().flatten()
-    for numbers, sd in ((values, workload.SPREAD), (direction, 1.0)):
-        assert abs(float(numbers.mean())) < 0.1 * sd
-        assert float(numbers.std()) == pytest.approx(sd, rel=0.05)
-    for window in (0, SHIFTS):
-        both = torch.stack([direction, values[window : window + len(direction)]])
-        assert abs(float(torch.corrcoef(both)[0, 1])) < 0.05
 
 
 @pytest.mark.parametrize(
@@ -128,7 +111,6 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int, on: str) ->
     """Each call has a tensor and values of its own, which the judge makes from the keys whatever came before."""
     work, judge = workload.make(point(device=on)), workload.make(point(device=on))
     inputs = workload.Inputs(work)
-    work.timed.begin(5)
     for key in (1, 2):
         inputs.renew(calls, key)
         given = [x for _ in range(calls) for x in inputs.next()]
@@ -136,7 +118,7 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int, on: str) ->
         for call, x in enumerate(given):
             place, (held,) = inputs.of_call(call)
             assert held is x
-            assert torch.equal(x, *judge.timed.inputs(5, TimedCall(key, place)))
+            assert torch.equal(x, *judge.of_call(TimedCall(key, place)))
     assert not inputs.are_edited()
     given[0].mul_(2)
     assert inputs.are_edited()
@@ -146,7 +128,6 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int, on: str) ->
 def test_an_edit_of_any_input_is_seen(columns: dict[str, Any]) -> None:
     """Of x or queries, of a context or keys and values, and of the padding mask, which is not made anew."""
     work = workload.make(point(**columns))
-    work.timed.begin(5)
     for number in range(len(work.inputs())):
         inputs = workload.Inputs(work)
         inputs.renew(2, 1)
@@ -154,19 +135,6 @@ def test_an_edit_of_any_input_is_seen(columns: dict[str, Any]) -> None:
         edited = inputs.next()[number]
         edited.copy_(~edited if edited.dtype == torch.bool else -edited)
         assert inputs.are_edited()
-
-
-def test_timed_inputs_are_normal_and_follow_from_both_keys(on: str) -> None:
-    """Another key of the numbers or of the timing, or another place in it, gives other values."""
-    work = workload.make(point(batch=4, num_tokens=100, channels=96, device=on))
-    values = {
-        key: work.timed.inputs(key[0], TimedCall(*key[1:]))[0] for key in [(1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 1, 0)]
-    }
-    for x in values.values():
-        assert abs(float(x.mean())) < 0.1
-        assert float(x.std()) == pytest.approx(workload.SPREAD, rel=0.05)
-    flat = torch.stack([x.flatten() for x in values.values()])
-    assert (torch.corrcoef(flat) - torch.eye(4)).abs().max() < 0.1
 
 
 def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time() -> None:
@@ -198,7 +166,6 @@ def test_a_backward_pass_gives_the_gradients_of_training_without_a_forward_pass(
 
     call: Any = workload.step(workload.Subject(subject.layer, function), work, inputs)
     trained = workload.make(point(mode="train", **columns))
-    work.timed.begin(5)
     inputs.renew(2, 1)
     with work.gradient_mode():
         call.prepare(2)
@@ -206,8 +173,8 @@ def test_a_backward_pass_gives_the_gradients_of_training_without_a_forward_pass(
         got = [call() for _ in range(2)]
         assert len(forward) == 2
     for number, (y, gradients) in enumerate(got):
-        xs = work.timed.inputs(5, TimedCall(1, number))
-        timed = dataclasses.replace(trained, direction=work.timed.direction(1))
+        xs = work.of_call(TimedCall(1, number))
+        timed = dataclasses.replace(trained, direction=work.direction_of(1))
         expected = outputs.compute(workload.subject(timed, "eager"), timed, xs)
         torch.testing.assert_close([y, *gradients], [*expected.tensors])
 
@@ -227,12 +194,11 @@ def test_the_items_of_a_padding_mask_change_their_order_from_call_to_call() -> N
     """A kernel can't use what it made of an earlier mask; the judge makes the same ones."""
     work = workload.make(of_layer("core", mask="padding", batch=6))
     inputs = workload.Inputs(work)
-    work.timed.begin(5)
     inputs.renew(8, 1)
     masks = [inputs.of_call(call)[1][-1] for call in range(8)]
     assert {tuple(sorted(each.sum(1).tolist())) for each in masks} == {tuple(sorted(work.fixed[0].sum(1).tolist()))}
     assert len({tuple(each.sum(1).tolist()) for each in masks}) > 4
-    assert all(torch.equal(work.timed.inputs(5, TimedCall(1, call))[-1], masks[call]) for call in range(8))
+    assert all(torch.equal(work.of_call(TimedCall(1, call))[-1], masks[call]) for call in range(8))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -256,7 +222,7 @@ def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: s
         (first.values, second.values),
         (first.direction, second.direction),
         (first.inputs()[0], second.inputs()[0]),
-        (first.timed.inputs(5, TimedCall(1, 0))[0], second.timed.inputs(5, TimedCall(1, 0))[0]),
+        (first.of_call(TimedCall(1, 0))[0], second.of_call(TimedCall(1, 0))[0]),
     ):
         assert torch.equal(one, other)
     output, of_x = torch.zeros(1), torch.ones(1)
@@ -368,12 +334,10 @@ def test_a_users_layer_may_take_several_inputs(name: str, way: str) -> None:
 def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
     """No two items have as many keys, one has all and one half of them; an item is taken with its own part of it."""
     work = workload.make(point(layer="attention", mask="padding", batch=5, num_tokens=16))
-    (x, padding), call = work.inputs(), TimedCall(1, 0)
+    x, padding = work.inputs()
     hidden = padding.sum(1)
     assert sorted(hidden.tolist()) == [0, 2, 4, 6, 8]
     assert torch.equal(padding, torch.arange(16) >= 16 - hidden[:, None])
-    for item in range(5):
-        assert torch.equal(work.timed.inputs(5, call, item)[1], work.timed.inputs(5, call)[1][item])
     assert torch.equal(workload.Inputs(work).next()[1], padding)
     assert torch.equal(workload.make(work.point, seed=work.seed).inputs()[1], padding)
     double, mask = work.items(3, torch.float64)
