@@ -16,10 +16,10 @@ from torch.utils.checkpoint import checkpoint
 
 from bench.modules.wrapper import inner_of
 from bench.sampling.inputs import LONG_SCORES, ROWS
-from impls.attend import eager, hidden, hide
+from impls.attend import eager, hide
 from impls.contract import Attend, attribute, repeated, takes_core, with_attend
 from impls.sameness import are_same
-from impls.sdpa_calls import CORE_DIMENSIONS, mask_cast
+from impls.sdpa_calls import CORE_DIMENSIONS
 
 
 def at_random_rows(number: int) -> Attend:
@@ -82,30 +82,6 @@ def _at(rows: Sequence[int], attn_mask: Tensor | None) -> Tensor | None:
     """Return the rows of a mask that queries in these rows have."""
     is_same = attn_mask is None or attn_mask.dim() == 1 or attn_mask.shape[-2] == 1
     return attn_mask if is_same else attn_mask[..., [*rows], :]  # type: ignore[index]
-
-
-def equal_weights(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    _scale: float,
-    *,
-    mask: str | None = None,
-    attn_mask: Tensor | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """Return the mean of the values that each query may see; shapes are those of `impls.attend.eager`."""
-    queries, keys = q.shape[-2], k.shape[-2]
-    if attn_mask is not None:
-        if mask is not None:
-            nothing = False if attn_mask.dtype == torch.bool else float("-inf")
-            attn_mask = attn_mask.masked_fill(hidden(queries, keys, q.device), nothing)
-        return mask_cast(torch.zeros_like(q), k, v, attn_mask, enable_gqa=enable_gqa)
-    v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
-    if mask is None:
-        return v.mean(dim=-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])
-    number = torch.arange(1, 1 + queries, device=v.device).clamp(max=keys)[:, None]
-    return v.cumsum(dim=-2)[..., number[:, 0] - 1, :] / number.to(v.dtype)
 
 
 def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:

@@ -11,7 +11,7 @@ import impls
 from bench.measure import reference
 from bench.measure.elements import Elements, spread
 from bench.measure.place import OF_HEADS, place
-from bench.measure.reference import EQUAL_WEIGHTS, Check, Computed, Target, targets_of_calls
+from bench.measure.reference import Check, Target, targets_of_calls
 from bench.measure.workload import Workload
 from bench.plan.errors import NOT_FINITE
 from bench.sampling.inputs import TIMED, Part
@@ -53,9 +53,9 @@ def compare(work: Workload, check: Check, tensors: Sequence[Tensor], allowed: fl
 def compare_timed(
     work: Workload,
     check: Check,
-    wholes: Sequence[tuple[Sequence[Computed], Sequence[Tensor]]],
+    wholes: Sequence[tuple[Sequence[Tensor], Sequence[Tensor]]],
     parts: Sequence[tuple[Part, Sequence[Tensor]]],
-    of_parts: Sequence[Computed],
+    of_parts: Sequence[Tensor],
     compared: Elements,
     allowed: float = 0.0,
 ) -> CheckResult:
@@ -96,8 +96,7 @@ def _compared_part(
 ) -> Iterator[CheckResult]:
     of_each = zip(work.names, work.like, tensors, targets, compared, strict=False)
     for name, like, tensor, target, places in of_each:
-        equal = None if target.equal is None else target.equal[[number]]
-        own = target._replace(tensor=target.tensor[[number]], equal=equal)
+        own = target._replace(tensor=target.tensor[[number]])
         in_item = partial(spread, places=places, shape=[1, *like.shape[1:]])
         yield _compare(work, f"{name} of item {part.item} ({TIMED})", tensor[None], own, [part.item], in_item)
 
@@ -125,7 +124,6 @@ def _compare(
 ) -> CheckResult:
     """Return the result of a tensor for some items; `in_whole` puts its elements where they are in the whole one."""
     error = reference.relative_error(result, target.tensor, target.scale)
-    way = reference.way_to_equal_weights(result, target)
     reason = ""
     if target.tensor.isinf().any() or target.tensor.isnan().all():
         error, reason = math.inf, f"{name} can't be judged: what is expected {NOT_FINITE}"
@@ -136,6 +134,4 @@ def _compare(
         where = place(in_whole(is_wrong), judged, items, axes) if items else ""
         reason = f"{name} is off by {error:.2g} of its largest value, tolerance {target.tolerance:.2g}"
         reason += f", at {where}" if where else ""
-    elif way > EQUAL_WEIGHTS:
-        reason = f"{name} has {way:.0%} of the error of equal weights for all keys: it is no attention"
     return CheckResult(error, target.tolerance, reason)

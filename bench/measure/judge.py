@@ -23,7 +23,7 @@ from bench.measure.devices import device
 from bench.measure.elements import Elements
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, methods, serve
-from bench.measure.reference import Check, Computed
+from bench.measure.reference import Check
 from bench.measure.speed import DeviceRates, SpeedProbe
 from bench.plan.case import Point
 from bench.plan.errors import NOT_FINITE
@@ -42,8 +42,8 @@ class Timed(NamedTuple):
 
     places: Elements
     parts: Sequence[Part]
-    of_wholes: Sequence[Sequence[Computed]]
-    of_parts: Sequence[Computed]
+    of_wholes: Sequence[Sequence[torch.Tensor]]
+    of_parts: Sequence[torch.Tensor]
 
 
 class Judge:
@@ -100,12 +100,12 @@ class Judge:
                 wholes = [_of_whole(work, TimedCall(*call)) for call in request["wholes"]]
                 items = _of_parts(work, parts)
             places = Elements(
-                [elements.drawn([each.tensor for each in of]) for of in zip(*wholes, strict=True)],
-                [elements.drawn(each.tensor.unbind()) for each in items],
+                [elements.drawn(of) for of in zip(*wholes, strict=True)],
+                [elements.drawn(each.unbind()) for each in items],
             )
             outputs.write(places, request["places"])
-            of_wholes = [[*map(_at, places.of_whole, each)] for each in wholes]
-            of_parts = [_at(of, each, batch=True) for of, each in zip(places.of_part, items, strict=True)]
+            of_wholes = [[elements.at(*pair).cpu() for pair in zip(places.of_whole, each)] for each in wholes]
+            of_parts = [elements.at(*pair, batch=True).cpu() for pair in zip(places.of_part, items)]
             self._timed[request["places"]] = Timed(places, parts, of_wholes, of_parts)
         return dataclasses.asdict(outcome)
 
@@ -129,8 +129,8 @@ class Judge:
 
         def compared() -> CheckResult:
             pairs = (pair for each in timed.of_wholes for pair in zip(each, dtypes, strict=True))
-            whole = [(of.tensor.shape, dtype) for of, dtype in pairs]
-            part = [(of.tensor.shape[1:], dtype) for of, dtype in zip(timed.of_parts, dtypes, strict=False)]
+            whole = [(of.shape, dtype) for of, dtype in pairs]
+            part = [(of.shape[1:], dtype) for of, dtype in zip(timed.of_parts, dtypes, strict=False)]
             tensors = iter(outputs.read(request["outputs"], [*whole, *part * len(timed.parts)]))
             wholes = [(each, [*islice(tensors, len(each))]) for each in timed.of_wholes]
             items = [(part, [*islice(tensors, len(timed.of_parts))]) for part in timed.parts]
@@ -196,23 +196,17 @@ class Judge:
         return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
 
 
-def _of_whole(work: workload.Workload, call: TimedCall) -> Sequence[Computed]:
+def _of_whole(work: workload.Workload, call: TimedCall) -> Sequence[torch.Tensor]:
     return reference.of_calls(work, work.of_call(call), work.direction_of(call.key))
 
 
-def _of_parts(work: workload.Workload, parts: Sequence[Part]) -> Sequence[Computed]:
+def _of_parts(work: workload.Workload, parts: Sequence[Part]) -> Sequence[torch.Tensor]:
     items = [[each[part.item] for each in work.of_call(TimedCall(*part[:2]))] for part in parts]
     xs = tuple(map(torch.stack, zip(*items, strict=True)))
     if work.point.mode not in workload.TRAINED:
         return reference.of_calls(work, xs, None)
     direction = torch.stack([work.direction_of(part.key)[part.item] for part in parts])
     return reference.of_calls(work, xs, direction)[: work.by_item]
-
-
-def _at(places: torch.Tensor | None, computed: Computed, *, batch: bool = False) -> Computed:
-    """Return what was computed at these places, in the host's memory."""
-    taken = (None if each is None else elements.at(places, each, batch=batch).cpu() for each in computed)
-    return Computed(*taken)  # type: ignore[arg-type]
 
 
 def obstacle(point: Point) -> str:

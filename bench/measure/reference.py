@@ -13,7 +13,7 @@ import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -50,11 +50,6 @@ and bfloat16; LOGIT is aimed at. Float16 overflows at 12."""
 PEAK, MOST_PEAK, PEAKINGS = 4.0, 32.0, 4
 """The factor of a peaked input if logits don't grow with the input, the largest, and how many factors are tried."""
 
-EQUAL_WEIGHTS, RESOLVED = 0.3, 30.0
-"""An output in a half type may go EQUAL_WEIGHTS of the way from attention to equal weights for all keys. Both differ
-by less than the tolerance, but in all elements: rounding was seen to go 0.1 % of the way, the mean of the values goes
-all of it. The way is compared if it is RESOLVED times as long as the rounding of one element."""
-
 CANCELLED, FEW = 1e-4, 16
 """A weight's gradient whose share of the largest one of all weights is below CANCELLED has cancelled out, such as that
 of the keys' bias. One of fewer than FEW elements may cancel by chance, such as that of `gamma`. The rest is rounding,
@@ -73,22 +68,11 @@ rounds and later; attention doesn't mix items."""
 
 
 class Target(NamedTuple):
-    """What is expected of one tensor; errors are relative to `scale`.
-
-    `equal` is the tensor if a core gives all keys equal weights, None where the tolerance alone tells it.
-    """
+    """What is expected of one tensor; errors are relative to `scale`."""
 
     tensor: Tensor
     scale: float
     tolerance: float
-    equal: Tensor | None = None
-
-
-class Computed(NamedTuple):
-    """What the layer computes in a timed call; `equal` is as in a Target."""
-
-    tensor: Tensor
-    equal: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -157,8 +141,7 @@ def expect(workload: Workload, name: str, values: InputValues) -> Check:
     known = _known(Call(workload, layer, *_select(xs, direction, chosen)), chosen, name, by_item)
     most = max(MOST_TOLERANCE[dtype], 2 * known.errors[0]) if is_rough else MOST_TOLERANCE[dtype]
     tolerances = [tolerance(dtype, most, *each) for each in zip(known.floors, known.errors, strict=True)]
-    equal = _with_equal_weights(workload, *_select(xs, direction, chosen, _exact_place(workload), known.dtype))
-    targets = tuple(map(Target, known.exact, known.scales, tolerances, equal or repeat(None)))
+    targets = tuple(map(Target, known.exact, known.scales, tolerances))
     if len(chosen) == len(batch):
         return Check(name, (Expected(chosen, targets),), known.remark)
     whole = [tensor.cpu() for tensor in _computed(workload, layer, xs, direction)]
@@ -258,7 +241,7 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple[Computed, ...]:
+def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> Tensors:
     """Return what the layer computes in timed calls on inputs, in float32 at least.
 
     Without gradients some rows of the output are computed, and the others are NaN.
@@ -271,17 +254,15 @@ def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple
     if tensors is None:
         tensors = _computed(workload, _plain(workload, layer), *chosen)
         finite.check(workload, layer, chosen[0], tensors, range(len(xs[0])), TIMED)
-    tensors = _real(workload, xs, tensors)
-    equal = _with_equal_weights(workload, *chosen) or repeat(None)
-    return tuple(Computed(tensor, other) for tensor, other in zip(tensors, equal, strict=False))
+    return _real(workload, xs, tensors)
 
 
-def targets_of_calls(check: Check, computed: Sequence[Computed], dtype: torch.dtype) -> tuple[Target, ...]:
+def targets_of_calls(check: Check, computed: Sequence[Tensor], dtype: torch.dtype) -> tuple[Target, ...]:
     """Return what is expected of timed calls, with the scales of a check and a little more than its tolerances."""
     most, targets = MOST_TOLERANCE[dtype], check.expected[-1].targets
     return tuple(
-        Target(tensor, target.scale, min(most, target.tolerance + target.tolerance / EAGER_ERRORS), equal)
-        for (tensor, equal), target in zip(computed, targets, strict=False)
+        Target(tensor, target.scale, min(most, target.tolerance + target.tolerance / EAGER_ERRORS))
+        for tensor, target in zip(computed, targets, strict=False)
     )
 
 
@@ -320,36 +301,9 @@ def peak(workload: Workload) -> float:
     return factor if all(map(finite.is_finite, _computed(workload, _plain(workload, workload.layer), *of_one))) else 1.0
 
 
-def _with_equal_weights(workload: Workload, xs: Tensors, direction: Tensor | None) -> tuple[Tensor, ...] | None:
-    """Return the output and gradients of the layer if its core gives all keys equal weights.
-
-    None in float32, where the tolerance tells such a core from attention, and if the core can't be replaced.
-    """
-    other = workload.with_equal_weights if _is_half(workload) else None
-    if other is None:
-        return None
-    layer = copied(other).to(xs[0].device, xs[0].dtype)
-    return _computed(workload, layer, xs, direction)
-
-
 def relative_error(result: Tensor, expected: Tensor, scale: float) -> float:
     """Return the largest deviation where something is expected, in units of a scale."""
     return float(difference(result, expected).abs().max()) / scale
-
-
-def way_to_equal_weights(result: Tensor, target: Target) -> float:
-    """Return how far a tensor is on the way from what is expected to that with equal weights: 0 is right, 1 is there.
-
-    It is the projection of its error on the difference of the two, 0 if that is too small beside rounding, or if what
-    is expected has cancelled out.
-    """
-    if target.equal is None or largest_of([target.tensor])[0] < CANCELLED * target.scale:
-        return 0.0
-    way, error = (difference(each, target.tensor).flatten() for each in (target.equal, result))
-    length, typical = way.norm(), _or_zero(target.tensor, target.tensor).float().square().mean().sqrt()
-    if not length > RESOLVED * torch.finfo(result.dtype).eps * typical:
-        return 0.0
-    return float(error.to(way.dtype) @ way / length**2)
 
 
 def difference(result: Tensor, expected: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, cycle
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from numpy import random as numpy_random
@@ -19,7 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import impls
 from bench.measure import in_place, user_code
-from bench.measure.cores import equal_weights, is_plain
+from bench.measure.cores import is_plain
 from bench.measure.devices import device
 from bench.modules.core import wrapped
 from bench.modules.making import OBJECTS, hide, maker_of
@@ -34,7 +34,7 @@ from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, shifts
 from impls.catalogue import NO_MASK, PADDING, parse
-from impls.contract import parameters_of, with_attend
+from impls.contract import parameters_of
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
@@ -174,17 +174,6 @@ class Workload:
     def has_plain_core(self) -> bool:
         """Whether the layer has a core of its own that is the plain formula: then the judge may put others there."""
         return is_plain(copied(self.layer).to("cpu", torch.float32), self.items(1, torch.float32))
-
-    @cached_property
-    def with_equal_weights(self) -> nn.Module | None:
-        """The layer with a core that gives all keys equal weights, None if it takes no such core."""
-        try:
-            other = with_attend(equal_weights)(self.layer)
-            with self.gradient_mode():
-                other(*(each[:1] for each in self.inputs()))
-        except (impls.Unsupported, RuntimeError):  # it may ask its core for more than this one can do
-            return None
-        return cast(nn.Module, other)
 
     def timed(self, key: int, shift: int) -> Tensors:
         """Return the inputs of a call in a timing of a key, whose window begins there.

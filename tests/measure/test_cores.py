@@ -54,32 +54,6 @@ def test_blocks_have_the_output_and_the_gradients_of_eager(
     torch.testing.assert_close(results[0], results[1])
 
 
-@pytest.mark.parametrize("mask", MASKS)
-def test_equal_weights_are_those_of_queries_that_are_zero(mask: str | None) -> None:
-    """A query sees the mean of the values that its mask leaves, whatever the keys are."""
-    q, k, v = tensors()
-    torch.testing.assert_close(cores.equal_weights(q, k, v, 0.5, mask=mask), eager.attend(0 * q, k, v, 0.5, mask=mask))
-
-
-def test_equal_weights_hold_for_grouped_heads_and_masks_of_a_model() -> None:
-    """A boolean mask leaves some keys, an additive one weighs them; heads of keys serve several of queries."""
-    q, k, v = tensors()
-    for mask in (torch.rand(37, 37) > 0.3, torch.randn(37, 37, dtype=q.dtype), None):
-        expected = F.scaled_dot_product_attention(0 * q, k[:, :1], v[:, :1], attn_mask=mask, enable_gqa=True)
-        own = cores.equal_weights(q, k[:, :1], v[:, :1], 0.5, attn_mask=mask, enable_gqa=True)
-        torch.testing.assert_close(own, expected)
-
-
-@pytest.mark.parametrize("keys", [20, 37])
-def test_equal_weights_hold_for_a_causal_mask_with_fewer_keys_and_with_a_bias(keys: int) -> None:
-    """A query after the last key sees all keys, and a bias weighs those that the causal mask leaves."""
-    q, *kv = tensors()
-    k, v = (each[:, :, :keys] for each in kv)
-    for attn_mask in (None, torch.randn(37, keys, dtype=q.dtype), torch.rand(37, keys).fill_diagonal_(1) > 0.3):
-        expected = eager.attend(0 * q, k, v, 0.5, mask="causal", attn_mask=attn_mask)
-        torch.testing.assert_close(cores.equal_weights(q, k, v, 0.5, mask="causal", attn_mask=attn_mask), expected)
-
-
 def test_the_largest_logit_is_that_of_the_scaled_product() -> None:
     """The largest logit grows with the square of the input; a layer that never calls its core has none."""
     work = workload.make(point())
