@@ -17,24 +17,18 @@ from bench.show.text import cut
 from bench.store.profile import CORE
 from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style, compiled_from, parse
 
-PAGE_COLOURS = {
-    "page": ("#f4f5f7", "#0e1115"),
-    "surface": ("#ffffff", "#171b21"),
-    "ink": ("#1b1f24", "#e7eaee"),
-    "quiet": ("#56606b", "#a5aeb9"),
-    "rule": ("#d8dce2", "#323a44"),
-    "link": ("#0b57a4", "#86bcff"),
-    "focus": ("#0b57a4", "#86bcff"),
-    "warning": ("#9a3412", "#ffb37a"),
-    "good": ("#2c6e49", "#7fd1a3"),
-    "open": ("#ececef", "#2b3038"),
+COLOURS = {
+    "surface": "#ffffff",
+    "ink": "#1b1f24",
+    "quiet": "#56606b",
+    "rule": "#d8dce2",
+    "warning": "#9a3412",
+    "good": "#2c6e49",
+    "open": "#ececef",
 }
-"""The colours of pages by their CSS variables, in the light and in the dark; charts name them."""
+"""The colours of pictures besides those of implementations, by their names."""
 
 TINT = 0.45
-
-LIGHTER_IN_THE_DARK, LIGHTENED, DARK = 0.15, 0.8, 0x30
-"""The share of white in a colour on a dark page; in one that is almost black, whose brightest channel is below DARK."""
 
 READABLE = 5.0
 """The contrast with white that a label has at least; WCAG asks 4.5 of small text."""
@@ -139,8 +133,8 @@ def style(implementation: str) -> Style:
 
 
 def light(colour: str) -> str:
-    """Return the colour that a name of PAGE_COLOURS has on a light page; another colour is itself."""
-    return PAGE_COLOURS.get(colour, (colour, ""))[0]
+    """Return the colour that a name of COLOURS has; another colour is itself."""
+    return COLOURS.get(colour, colour)
 
 
 def ink(colour: str) -> str:
@@ -153,17 +147,6 @@ def ink(colour: str) -> str:
 def on(colour: str) -> str:
     """Return white or black, whichever is easier to read as small text on this colour."""
     return max(("#ffffff", "#000000"), key=lambda words: abs(math.log(_contrast(words) / _contrast(colour))))
-
-
-def in_the_dark(colour: str) -> str:
-    """Return the colour as a dark page has it: lighter, an almost black one much lighter."""
-    almost_black = max(_channels(colour)) < DARK
-    return mix(colour, "#ffffff", LIGHTENED if almost_black else LIGHTER_IN_THE_DARK)
-
-
-def of_page(colour: str) -> str:
-    """Return the colour, of a name of PAGE_COLOURS or of its own, in CSS: what it is in the light and in the dark."""
-    return f"light-dark({', '.join(PAGE_COLOURS.get(colour) or (colour, in_the_dark(colour)))})"
 
 
 def mix(colour: str, other: str, share: float) -> str:

@@ -1,7 +1,6 @@
 """A picture as a declaration: its rows, its axes, its marks, and the words around it.
 
-A function of `bench.show.charts` makes a `Picture` of results. `bench.show.figures` draws it into a file, by
-Matplotlib; `bench.show.pages.vega` draws one of its panels on a page, by Vega. Neither knows any single picture.
+A function of `bench.show.charts` makes a `Picture` of results. `bench.show.figures` draws it, by Matplotlib.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,10 +35,7 @@ class Kind(StrEnum):
 class Scale:
     """An axis: its title, its kind, its ends, and its ticks with their labels.
 
-    The ends of a linear axis may fall; without ends it reaches as far as the marks, which only pages can draw. The
-    ticks of an axis of places are its values. On a page they may be `given`: `places` and `values` by its script,
-    `rows` by its rows in their order, and those of `seconds` by Vega; an axis without ends begins at 0 unless it is of
-    seconds.
+    The ends of a linear axis may fall. The ticks of an axis of places are its values.
     """
 
     title: str
@@ -47,7 +43,6 @@ class Scale:
     ends: tuple[float, float] | None = None
     ticks: Sequence[Any] = ()
     labels: Sequence[str] = ()
-    given: str = ""
 
     @classmethod
     def log(
@@ -87,12 +82,11 @@ class Marks:
 
     Colour, dash and marker are those of the series in the field `by`, which is an implementation unless `styles` has
     its style; without series those given here. A `marker` of marks, and `is_hollow`, precede those of their series. A
-    colour is `#rrggbb` or a name of `palette.PAGE_COLOURS`. The rows may have a colour of their own in the field
+    colour is `#rrggbb` or a name of `palette.COLOURS`. The rows may have a colour of their own in the field
     `fill`, or an implementation there, of whose colour a cell gets the share in the field `strength`.
 
-    Series that are `side_by_side` share their place on the vertical axis. In a file, names of series, or the field
-    `text`, stand `beside` the panel: those of lines at their ends, of texts at their height, of points from the top. A
-    page has a legend instead.
+    Series that are `side_by_side` share their place on the vertical axis. Names of series, or the field `text`, stand
+    `beside` the panel: those of lines at their ends, of texts at their height, of points from the top.
 
     Lengths and sizes are in points: the width of lines, the size of points and of text, and by how much a text is
     shifted. The place `align` of a text is its left end, its middle or its right end.

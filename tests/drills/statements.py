@@ -7,7 +7,6 @@ all counts, with those of the plan. It ends with 1 if it finds a contradiction.
 """
 
 import html
-import json
 import math
 import re
 import sys
@@ -198,26 +197,24 @@ def _sentences_of(whole: str) -> Iterator[str]:
 
 
 def _page(whole: str, said: Sequence[Said], baseline: str) -> None:
-    """Read a page: the points in a line each, the table of all cases, and the data of its script."""
-    data = json.loads(re.findall(r'<script type="application/json" id="data">(.*?)</script>', whole, re.DOTALL)[0])
-    rows = [dict(zip(data["rows"], values, strict=True)) for values in zip(*data["rows"].values(), strict=True)]
+    """Read a page: the points in a line each, and the table of all cases."""
     points = whole.partition('id="point-by-point"')[2].partition("</table>")[0]
-    for number, words in enumerate(re.findall(r"<tr><th[^>]*>.*?</th><td[^>]*>(.*?)</td>", points)):
-        names = [row["implementation"] for row in rows if row["point"] == number]
-        _words(said[number], html.unescape(words), names, "page")
+    words = dict(re.findall(r"<tr><th[^>]*>(.*?)</th><td[^>]*>(.*?)</td>", points))
+    at = dict(zip(words, said, strict=False))
     table = whole.partition('<table id="table"')[2].partition("</table>")[0]
     keys = re.findall(r'data-key="(\w+)"', table)
     lines = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
-    for row, line in zip(rows, lines, strict=True):
-        cells = dict(zip(keys, map(_text, re.findall(r"<td[^>]*>(.*?)</td>", line, re.DOTALL)), strict=True))
-        of, name = said[row["point"]], row["implementation"]
+    rows = [dict(zip(keys, re.findall(r"<td[^>]*>(.*?)</td>", line, re.DOTALL), strict=True)) for line in lines]
+    for label, of in at.items():
+        names = [_text(row["implementation"]) for row in rows if row["point"] == label]
+        _words(of, html.unescape(words[label]), names, "page")
+    for row in rows:
+        cells = {key: _text(cell) for key, cell in row.items()}
+        of, name = at[row["point"]], cells["implementation"]
         for key in ("speedup", "slower_by", "paid"):
             _row(of, name, cells.get(key, ""), baseline, "page")
         if "R" in cells.get("flags", ""):
             of.explained.add(name)
-        if row.get("speedup_low") and name != baseline:
-            low, high = (Bound(row[f"speedup_{end}"], 1e-5 * row[f"speedup_{end}"]) for end in ("low", "high"))
-            of.pairs.append(Told(name, baseline, low, high, "data of the page"))
 
 
 def _text(cell: str) -> str:

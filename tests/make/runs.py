@@ -1,10 +1,6 @@
 """Runs on disk, and what a page of one has: the data of its script, and packed text."""
 
-import base64
 import dataclasses
-import json
-import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,15 +48,3 @@ def weekly(folder: Path, sdpa_s: Sequence[float], processes: int = 6) -> list[Pa
         records = timed(points, {"eager": 1.0, "sdpa": latency_s}, processes, origin=origin, seed=str(number))
         folders.append(saved(folder / f"week-{number + 1}", records, environment()))
     return folders
-
-
-def data_of(page: str) -> dict[str, Any]:
-    """Return what the script of a page reads."""
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert data
-    return dict(json.loads(data[1]))
-
-
-def unpacked(text: str) -> str:
-    """Return a packed text."""
-    return zlib.decompress(base64.b64decode(text)).decode()

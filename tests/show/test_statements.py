@@ -8,7 +8,7 @@ import pytest
 from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.case import CONTROL, Case
 from bench.plan.sweep import Effort, Sweep
-from bench.show.pages import run_data
+from bench.show.charts import catalogue
 from bench.show.rows import by_point
 from bench.store import plan
 from bench.store.record import Record
@@ -28,8 +28,8 @@ AT = [vit_s(num_tokens=tokens) for tokens in (50, 197, 577)]
 
 @pytest.fixture(autouse=True)
 def _no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the charts of pages out, which say nothing that the drill reads."""
-    monkeypatch.setattr(run_data, "figures", lambda _view: [])
+    """Leave the pictures of pages out, which say nothing that the drill reads."""
+    monkeypatch.setattr(catalogue, "KINDS", {})
 
 
 def run(folder: Path, records: Sequence[Record], waiting: int = 0, names: Sequence[str] = NAMES) -> Path:

@@ -30,6 +30,11 @@ KINDS: dict[str, Callable[[pd.DataFrame], Iterator[Picture]]] = {
 }
 
 
+def of_results(results: pd.DataFrame, kinds: Collection[str] | None = None) -> Iterator[Picture]:
+    """Yield the pictures of a table of results of these kinds, of all by default."""
+    return chain.from_iterable(of(results) for name, of in KINDS.items() if kinds is None or name in kinds)
+
+
 def draw(
     folder: Path,
     kinds: Collection[str] | None = None,
@@ -45,10 +50,7 @@ def draw(
     Raises OSError if a file can't be written.
     """
     paths = []
-    of_results = (
-        [] if results is None else [of(results) for name, of in KINDS.items() if kinds is None or name in kinds]
-    )
-    for picture in chain(*of_results, stages.pictures(profiles)):
+    for picture in chain(() if results is None else of_results(results, kinds), stages.pictures(profiles)):
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in (PNG, SVG) if svg else (PNG,):
             paths.append(folder / f"{picture.name}{suffix}")

@@ -10,7 +10,7 @@ from bench.plan.verdicts import EQUIVALENT, FASTER, OPEN, SLOWER
 from bench.show.comparison.changes import counts
 from bench.show.comparison.report import STAMP, Report, percent
 from bench.show.figures import layout
-from bench.show.picture import Kind, Marks, Panel, Picture, Rows, Scale, Shape
+from bench.show.picture import Marks, Panel, Picture, Rows, Scale, Shape
 from bench.stats.limits import Limits
 from bench.store import units
 from impls.catalogue import DASHED, SOLID, Style
@@ -31,8 +31,8 @@ TICK_GAP, TICKS = 0.11, 7
 WIDE = 3.0
 """An axis that spans more than this factor has ticks at round ratios, a shorter one at round percentages."""
 
-ROW_IN, PAGE_ROW_IN, LEAST_IN, WIDTH = 0.22, 0.33, 0.6, 4.6
-"""In inches: the height of a row in a file and on a page, the least of all, and the width of the axes in a file."""
+ROW_IN, LEAST_IN, WIDTH = 0.22, 0.6, 4.6
+"""In inches: the height of a row, the least of all, and the width of the axes."""
 
 
 def pictures(report: Report) -> Iterator[Picture]:
@@ -63,15 +63,12 @@ def drawn_row(report: Report, row: Change) -> dict[str, Any]:
         "implementation": row.case.implementation,
         "verdict": row.verdict,
         "words": f"{row.verdict} {percent(row)}",
-        **(row.numbers() if is_drawn(row) else dict.fromkeys(row.numbers())),
+        **row.numbers(),
     }
 
 
-def changes(rows: Rows, limits: Limits, *, on_page: bool = False) -> Panel:
-    """Return the changes of drawn rows: marks with intervals, the margin, and the bounds of equivalence.
-
-    A page gives it the rows, which are higher there, since their labels are wrapped.
-    """
+def changes(rows: Rows, limits: Limits) -> Panel:
+    """Return the changes of drawn rows: marks with intervals, the margin, and the bounds of equivalence."""
     margin, bound = 1 + limits.margin, 1 + limits.bound
     labels = Scale.places("", [row["label"] for row in rows])
     ends = layout.limits(
@@ -81,7 +78,7 @@ def changes(rows: Rows, limits: Limits, *, on_page: bool = False) -> Panel:
     own: dict[str, Any] = {"y": "label", "by": "verdict", "styles": MARKS}
     return Panel(
         x=Scale.log(TITLE, ends, _ticks(*ends), _percentage),
-        y=Scale(title="", kind=Kind.PLACES, given="rows") if on_page else labels,
+        y=labels,
         marks=[
             Marks(shape=Shape.CELL, x=1 / margin, x2=margin, rows=[{}], colour="rule", opacity=0.6, width=0.0),
             *(Marks(shape=Shape.RULE, x=at, rows=[{}], dash=DASHED, colour="quiet") for at in (1 / bound, bound)),
@@ -90,7 +87,7 @@ def changes(rows: Rows, limits: Limits, *, on_page: bool = False) -> Panel:
             Marks(shape=Shape.POINT, x="change", **own),
             Marks(shape=Shape.TEXT, text="words", beside=True, **own),
         ],
-        height=PAGE_ROW_IN if on_page else max(LEAST_IN, ROW_IN * len(rows)),
+        height=max(LEAST_IN, ROW_IN * len(rows)),
         rows=rows,
     )
 

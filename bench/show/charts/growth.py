@@ -10,19 +10,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
-from bench.analyse.axes import KEYS, Axis, moving
+from bench.analyse.axes import KEYS, moving
 from bench.analyse.growth import Exponent, Growth, Scaling, scalings
 from bench.analyse.rows import by, point_of
-from bench.show import intervals
 from bench.show.charts.lines import HEIGHT, interval
-from bench.show.charts.quantity import along, given_places, quantity
+from bench.show.charts.quantity import along, quantity
 from bench.show.figures.layout import inside
 from bench.show.figures.marks import LABEL_GAP
 from bench.show.picture import Kind, Marks, Panel, Picture, Rows, Scale, Shape
 from bench.show.rows import facts, is_measured, origins, plain
 
-PANEL, PAGE_PANEL, GAP = 1.6, 2.6, 0.24
-"""The height of a panel of exponents in a file and on a page, and the gap between panels, in inches."""
+PANEL, GAP = 1.6, 0.24
+"""The height of a panel of exponents, and the gap between panels, in inches."""
 
 CURVE_POINTS = 200
 
@@ -82,8 +81,6 @@ def exponent_rows(of: Scaling) -> list[dict[str, Any]]:
             "slope": each.slope.value,
             "low": each.slope.low if _has_interval(each) else None,
             "high": each.slope.high if _has_interval(each) else None,
-            "text": intervals.number(each.slope),
-            "from_to": f"{of.axis.symbol}={each.start} and {each.end}",
         }
         for what in GROWTHS
         for share, growth in _shares(of)
@@ -98,12 +95,6 @@ def exponents(what: str, x: Scale, y: Scale, height: float, rows: Rows = ()) -> 
     points = Marks(shape=Shape.POINT, y="slope", size=MARKER_SIZE, **own)
     # the memory of a call is exact
     return Panel(x=x, y=y, marks=[points] if what == "memory" else [bars, points], height=height, rows=rows)
-
-
-def exponents_on_page(what: str, axis: Axis) -> Panel:
-    """Return the panel of exponents of a page."""
-    y = Scale(title=f"exponent of {what}", kind=Kind.LINEAR)
-    return exponents(what, given_places(axis), y, PAGE_PANEL)
 
 
 def _shares(of: Scaling) -> Iterator[tuple[float, Growth]]:

@@ -9,7 +9,7 @@ import pandas as pd
 from bench.analyse.axes import AXES, TOKENS, Axis, groups, moving
 from bench.analyse.rows import by, point_of
 from bench.plan.case import HUGE
-from bench.show.charts.quantity import SECOND, Quantity, along, quantities
+from bench.show.charts.quantity import Quantity, along, quantities
 from bench.show.figures.marks import LABEL_GAP
 from bench.show.palette import style
 from bench.show.picture import Marks, Panel, Picture, Scale, Shape
@@ -68,13 +68,11 @@ def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, *, by_allocato
 
 
 def interval(quantity: Quantity, rows: Sequence[Row], what: str = "band") -> Iterator[str]:
-    """Yield what the bands of measured rows are, and what is marked beside the lines."""
+    """Yield what the bands of measured rows are."""
     if quantity.axis.low:
         percent, processes = 99 if quantity.axis.relative else 95, process_count(rows)
         has_band = any(row[quantity.axis.low] is not None for row in rows)
         yield f"{what}: {percent} % interval over {processes}" if has_band else f"{processes}, so no interval"
-    if any(row.get(SECOND.get(quantity.column, "")) for row in rows):
-        yield "short stroke: the peak that follows from the shapes"
 
 
 def _style(row: Row) -> Style:

@@ -7,28 +7,18 @@ from typing import Any
 
 from bench.analyse.axes import Axis, places
 from bench.show.figures import layout
-from bench.show.picture import Kind, Marks, Panel, Scale, Shape
+from bench.show.picture import Kind, Marks, Scale, Shape
 from bench.show.rows import Row
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.metrics import Heading, Metric, Unit, VerticalAxis
 from impls.catalogue import DASHED, Style
 
-SECOND = {"memory_bytes": "predicted_bytes"}
-"""Columns whose values are marked beside those of a metric."""
-
-POINTS = "points"
-"""The key of the panels that have a row for each point."""
-
 WHOLE = (0.0, 1.0)
 """The ends of an axis of shares."""
 
-CROWDED = 24
-"""The most points in whose rows implementations stand below each other; in those of more they share a height."""
-
-ROW_IN, ROOM_IN, LABELLED_IN = 0.13, 0.14, 0.7
-"""In inches: the height of an implementation at a point, the room around a point, and the least height on a page, whose
-labels have lines."""
+ROW_IN, ROOM_IN = 0.13, 0.14
+"""In inches: the height of an implementation at a point, and the room around a point."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +47,8 @@ class Quantity:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The columns that are drawn: the values, the ends of their intervals, and what is marked beside them."""
-        return [name for name in (self.column, self.axis.low, self.axis.high, SECOND.get(self.column, "")) if name]
+        """The columns that are drawn: the values, and the ends of their intervals."""
+        return [name for name in (self.column, self.axis.low, self.axis.high) if name]
 
     def filled(self, text: str) -> str:
         """Return a text in which the baseline is named."""
@@ -77,7 +67,6 @@ class Quantity:
             [row[name] for row in own if name and row.get(name) is not None]
             for name in (self.column, self.axis.low, self.axis.high)
         )
-        values += [row[name] for name in self.columns[3 if self.axis.low else 1 :] for row in own if row.get(name)]
         title = self.filled(self.axis.label)
         if self.is_share:
             top = max(1.0, *values) if values else 1.0
@@ -95,30 +84,21 @@ class Quantity:
         """Return a value as it is written on the axis."""
         return units.formatted(value, self.metric.unit, trim=True)
 
-    def given_scale(self) -> Scale:
-        """Return the axis of a page, which gives its ticks."""
-        kind = Kind.LINEAR if self.is_share else Kind.LOG
-        return Scale(title=self.filled(self.axis.label), kind=kind, given="values")
-
     def along(self, x: str, by: str = "implementation", styles: Mapping[str, Style] | None = None) -> list[Marks]:
-        """Return its marks along the field `x`: the rule at 1, bands, lines, and what is marked beside them."""
+        """Return its marks along the field `x`: the rule at 1, bands and lines."""
         own: dict[str, Any] = {"x": x, "by": by, "styles": styles or {}}
         marks = [*self._at_1(along="y")]
         if self.axis.low:
             marks.append(Marks(shape=Shape.BAND, y=self.axis.low, y2=self.axis.high, **own))
         marks.append(Marks(shape=Shape.LINE, y=self.column, width=1.8, size=7.5, beside=True, **own))
-        if second := SECOND.get(self.column):
-            marks.append(Marks(shape=Shape.POINT, y=second, marker="_", size=9, opacity=0.8, **own))
         return marks
 
-    def in_rows(self, *, side_by_side: bool = True) -> list[Marks]:
+    def in_rows(self) -> list[Marks]:
         """Return its marks in a row for each of some points: the rule at 1, intervals and points."""
-        own: dict[str, Any] = {"y": "label", "by": "implementation", "side_by_side": side_by_side}
+        own: dict[str, Any] = {"y": "label", "by": "implementation", "side_by_side": True}
         marks = [*self._at_1(along="x")]
         if self.axis.low:
             marks.append(Marks(shape=Shape.RULE, x=self.axis.low, x2=self.axis.high, **own))
-        if second := SECOND.get(self.column):
-            marks.append(Marks(shape=Shape.POINT, x=second, marker="|", size=9, opacity=0.8, **own))
         return [*marks, Marks(shape=Shape.POINT, x=self.column, size=6, beside=True, **own)]
 
     def _at_1(self, along: str) -> list[Marks]:
@@ -152,30 +132,3 @@ def along(axis: Axis, rows: Iterable[Row], varying: Collection[str]) -> Scale:
         return Scale(title=axis.title, kind=Kind.LINEAR, ends=WHOLE, ticks=at, labels=[*map(units.percent, at)])
     follows = "  (token length = channels)" if "token_len" in varying else ""
     return Scale.log(f"{axis.title}{follows}", layout.padded(at[0], at[-1]), at)
-
-
-def given_places(axis: Axis) -> Scale:
-    """Return the axis of a page, which gives its places."""
-    own: dict[str, Any] = {"kind": Kind.LINEAR, "ends": WHOLE} if axis.is_share else {}
-    return Scale(title=axis.title, given="places", **own)
-
-
-def on_page(of: Quantity, axes: Iterable[Axis], points: int, names: int) -> dict[str, Panel]:
-    """Return its panels on a page: one against each axis, by its name, and POINTS with a row for each point."""
-    panels = {
-        axis.name: Panel(
-            x=given_places(axis),
-            y=of.given_scale(),
-            marks=of.along(axis.column),
-            height=3.5,
-        )
-        for axis in axes
-    }
-    side_by_side = points <= CROWDED
-    rows = Panel(
-        x=of.given_scale(),
-        y=Scale(title="", kind=Kind.PLACES, given="rows"),
-        marks=of.in_rows(side_by_side=side_by_side),
-        height=max(LABELLED_IN, ROOM_IN + ROW_IN * names) if side_by_side else ROW_IN + ROOM_IN,
-    )
-    return {**panels, POINTS: rows}

@@ -12,7 +12,7 @@ from bench.analyse.axes import CHANNELS, HEADS, KEYS, TOKENS, Axis, gathered, mo
 from bench.analyse.rows import Row, grouped, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
-from bench.show.answer import FASTEST_MEANS, certainty, choice_of, short, words
+from bench.show.answer import FASTEST_MEANS, certainty, choice_of, short
 from bench.show.figures.page import text_width
 from bench.show.picture import Marks, Panel, Picture, Scale, Shape
 from bench.show.rows import devices, measured, origins, plain, process_count
@@ -107,11 +107,8 @@ def _cell(of: WinnerMap, x: int, y: int, choice: Choice) -> dict[str, Any]:
     return {
         "x": x,
         "y": y,
-        "label": f"{of.along.symbol}={x} {of.axis.symbol}={y}",
-        "words": words(choice),
         "first": [first, *("" for _ in others)],
         "others": ["", *others],
-        "names": [*choice.names],
         "name": choice.name,
         "strength": round(strength(choice), 3),
     }

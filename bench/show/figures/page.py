@@ -4,10 +4,12 @@ Lengths are in inches.
 """
 
 import functools
+import io
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
+from matplotlib import rc_context
 from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -119,6 +121,14 @@ def save_as(of: Picture, file: Path) -> None:
     metadata = {"Date": None} if file.suffix == ".svg" else None
     with styled():
         sheet.savefig(file, dpi=dpi, metadata=metadata, bbox_inches="tight", pad_inches=EDGE)
+
+
+def svg(of: Picture) -> bytes:
+    """Return a picture as an SVG, whose texts are texts."""
+    file, sheet = io.BytesIO(), figure(of)
+    with styled(), rc_context({"svg.fonttype": "none"}):
+        sheet.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight", pad_inches=EDGE)
+    return file.getvalue()
 
 
 def _height(of: Picture, stack: Sequence[Panel]) -> float:

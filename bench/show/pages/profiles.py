@@ -70,11 +70,8 @@ def page(profiles: Sequence[Profile], title: str, table: pd.DataFrame, warning: 
     return shell.render(
         "profiles.html",
         f"Profiles of {title}",
-        [],
-        {},
         head=[Lines([f"In this run {warning}."] if warning else [], WARNING), _facts(profiles)],
-        has_charts=False,
-        filters={"time": units.seconds, "short": palette.short_name, "of_page": palette.of_page},
+        filters={"time": units.seconds, "short": palette.short_name},
         points=_points(profiles, table),
         residual_colour=palette.RESIDUAL_COLOUR,
     )

@@ -1,7 +1,8 @@
 """The page of a run: it answers first, and can be asked further."""
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,22 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
 from bench.analyse.rows import by
+from bench.analyse.standing import by_rank
+from bench.plan.errors import WrongRequest
 from bench.plan.invocation import COMMAND, short, without_options
 from bench.show import answer, doubts, failures, padding
+from bench.show.answer import At
 from bench.show.blocks import BAD, GOOD, HEAD, QUIET, WARNING, Block, Cell, Code, Column, Lines, Table, definitions
-from bench.show.columns import latency_text, memory_text, of_any, of_page
-from bench.show.pages import run_data, shell
+from bench.show.charts import catalogue
+from bench.show.columns import complete, latency_text, memory_text, of_any, of_page
+from bench.show.pages import shell
 from bench.show.pages.profiles import PAGE as PROFILES
-from bench.show.pages.run_data import Shown, View, view_of
-from bench.show.rows import Row, against_data_sheets, gpu_state, measured, plain
+from bench.show.rows import Row, against_data_sheets, gpu_state, measured, plain, process_count, unmeasured
 from bench.show.summary import WHAT_BOUNDS_SAY, for_programs
-from bench.show.text import counted, shared, symbols
+from bench.show.text import shared, symbols
 from bench.store import units
 from bench.store.environment import VARIABLES, Environment
+from bench.store.saved_run import runs_of
 from bench.store.table import RESULTS
 
 WHAT_A_POINT_SAYS = (
@@ -46,6 +51,10 @@ METHOD = (
 """How a run is measured."""
 
 
+MOST_CASES = 1_500
+"""The most cases in the table of a page; of more it has the first, and says so."""
+
+
 def write(saved: AnalysedRun) -> Path:
     """Write the page of a run into its folder, and return its file.
 
@@ -59,119 +68,145 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
 
     What it says first is `head`, if that is given, else what to use.
     """
-    view = view_of(saved)
-    columns = of_page(view.rows, view.baseline)
-    cells = [
-        [Cell(view.shown[row["number"]].at.label), *(of_any(column, row) for column in columns[1:])]
-        for row in view.rows
-    ]
-    flags = [flag for row in measured(view.rows) for flag in flags_of(row)]
+    machines, refused = _machines(saved)
+    points = {name: answer.points_of(run.whole, run.planned) for name, run in machines.items()}
+    baseline = next(iter(machines.values())).baseline
+    rows = [row for name, of in points.items() for at in of for row in _rows(at, name * (len(points) > 1), baseline)]
+    columns, shown = of_page(rows, baseline), rows[:MOST_CASES]
+    cells = [[Cell(row["label"]), *(of_any(column, row) for column in columns[1:])] for row in shown]
+    flags = [flag for row in measured(rows) for flag in flags_of(row)]
+    left_out = [_left_out(len(shown), len(rows), saved)] if len(shown) < len(rows) else []
     return shell.render(
         "results.html",
-        _title(saved.folder, view),
-        view.names,
-        run_data.data(view),
-        head=[*(head or _answers(view)), *_verdicts(view), Lines(_left_out(view, saved), WARNING), _note(view)],
-        figures=run_data.figures(view),
-        before={"Point by point": [_points(view), Lines(WHAT_A_POINT_SAYS, QUIET)]},
+        _title(saved.folder, machines),
+        head=[*(head or _answers(points, baseline)), *_verdicts(machines, points),
+            Lines([*refused, *left_out], WARNING), _note(points, rows)],
+        before={"Point by point": [*_points(points, baseline), Lines(WHAT_A_POINT_SAYS, QUIET)]},
+        pictures=[each for run in machines.values() for each in catalogue.of_results(run.table)],
         table_title="All cases",
         table={"columns": columns, "cells": cells},
         below_table=[
             definitions({flag.letter: "; ".join(filter(None, (flag.meaning, flag.advice))) for flag in legend(flags)}),
             Lines([f"All numbers are in {RESULTS}, in the run's folder."]),
         ],
-        after={"Where it was measured": [*_places(view)], "How it was measured": [Lines(METHOD, is_list=True)]},
+        after={"Where it was measured": [*_places(machines)], "How it was measured": [Lines(METHOD, is_list=True)]},
         profiles=PROFILES if (saved.folder / PROFILES).exists() else "",
-    )
+    )  # fmt: skip
 
 
-def _answers(view: View) -> Iterator[Lines]:
+def _rows(at: At, machine: str, baseline: str | None) -> list[Row]:
+    """Return the rows of a point with its name and that of the machine, the one to use first, failures last."""
+    complete(at.rows, baseline)
+    label = f"{at.label} ({machine})" if machine else at.label
+    return [{**row, "label": label} for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))]
+
+
+def _machines(saved: AnalysedRun) -> tuple[dict[str, AnalysedRun], list[str]]:
+    """Return the runs of the machines by the names that the page gives them, and a sentence for each without rows.
+
+    A machine has the name that its user gave it, or that of its device. Raises WrongRequest if none has rows.
+    """
+    runs, refused = {}, []
+    for folder, run in runs_of(saved).items():
+        try:
+            devices = run.table["device_name"].dropna().unique()
+        except WrongRequest as error:
+            refused.append(error)
+            continue
+        given = run.environment.context.get("machine_name") if run.environment else None
+        runs[folder] = str(given or " and ".join(map(str, devices))), run
+    if not runs:
+        raise refused[0]
+    names = [name for name, _ in runs.values()]
+    named = {f"{name} ({folder})" if names.count(name) > 1 else name: run for folder, (name, run) in runs.items()}
+    return named, [f"A machine is left out: {error}." for error in refused]
+
+
+def _of(machine: str, machines: Mapping[str, object], text: str) -> str:
+    """Return a sentence, with the machine of which it is true if the page has several."""
+    return f"{machine}: {text}" if len(machines) > 1 else text
+
+
+def _answers(points: Mapping[str, Sequence[At]], baseline: str | None) -> Iterator[Lines]:
     """Yield the sentences of the answer on each machine, first those that name what to use, also of a lost baseline.
 
     Of several kinds of devices, each has one answer.
     """
     first, further = [], []
-    for name, points in view.points.items():
-        told = answer.answers(points, view.baseline)
-        told[0] = [*failures.of_baseline([at.rows for at in points], view.baseline), *told[0]]
+    for name, own in points.items():
+        told = answer.answers(own, baseline)
+        told[0] = [*failures.of_baseline([at.rows for at in own], baseline), *told[0]]
         said = told if len(told) == 1 else [[" ".join(of)] for of in told]
-        first += [view.of(name, of[0]) for of in said]
-        sentences = [*(sentence for of in said for sentence in of[1:]), *padding.words(points)]
-        further += [view.of(name, sentence) for sentence in sentences]
+        first += [_of(name, points, of[0]) for of in said]
+        sentences = [*(sentence for of in said for sentence in of[1:]), *padding.words(own)]
+        further += [_of(name, points, sentence) for sentence in sentences]
     yield from (Lines([sentence], HEAD) for sentence in first)
     yield Lines(further, is_list=True)
 
 
-def _title(folder: Path, view: View) -> str:
+def _title(folder: Path, machines: Mapping[str, AnalysedRun]) -> str:
     """Return the sweep and where it ran; the name of the folder if the sweep isn't known."""
-    contexts = [run.environment.context for run in view.machines.values() if run.environment]
+    contexts = [run.environment.context for run in machines.values() if run.environment]
     name = next((context["sweep"] for context in contexts if "sweep" in context), None)
-    return f"Sweep {name} on {' and '.join(view.machines)}" if name else folder.resolve().name
+    return f"Sweep {name} on {' and '.join(machines)}" if name else folder.resolve().name
 
 
-def _verdicts(view: View) -> Iterator[Lines]:
-    """Yield what else is said of each machine before the charts; sentences that judge are good or bad."""
-    for name, run in view.machines.items():
-        commands = [view.of(name, sentence) for sentence in for_programs(run.choices, run.folder)]
-        yield Lines(commands, is_list=True)
-    for name, points in view.points.items():
-        tone = BAD if any(at.failed or at.waits for at in points) else GOOD
-        yield Lines([view.of(name, failures.sentence(points))], tone, is_list=True)
-    for name, run in view.machines.items():
+def _verdicts(machines: Mapping[str, AnalysedRun], points: Mapping[str, Sequence[At]]) -> Iterator[Lines]:
+    """Yield what else is said of each machine before the pictures; sentences that judge are good or bad."""
+    for name, run in machines.items():
+        own = points[name]
+        yield Lines([_of(name, machines, each) for each in for_programs(run.choices, run.folder)], is_list=True)
+        tone = BAD if any(at.failed or at.waits for at in own) else GOOD
+        yield Lines([_of(name, machines, failures.sentence(own))], tone, is_list=True)
         is_quiet, sentence = doubts.machine(run.whole)
-        yield Lines([view.of(name, sentence)], GOOD if is_quiet else BAD, is_list=True)
+        yield Lines([_of(name, machines, sentence)], GOOD if is_quiet else BAD, is_list=True)
 
 
-def _left_out(view: View, saved: AnalysedRun) -> list[str]:
-    """Return which machines and points the page leaves out."""
-    shown, points = len(view.shown), sum(bool(at.rows) for of in view.points.values() for at in of)
-    if shown == points:
-        return [*view.refused]
-    where = f"the {RESULTS} of each machine's folder" if view.several else RESULTS
-    return [
-        *view.refused,
-        f"This page shows the first {shown:,} of {points:,} points. The sentences above count all of them. "
-        f"All rows are in {where}; {short()} show {shlex.quote(saved.folder.name)} prints them.",
-    ]
+def _left_out(shown: int, number: int, saved: AnalysedRun) -> str:
+    """Return that the table of the page has some of all cases alone."""
+    return (
+        f"The table below has the first {shown:,} of {number:,} cases. All are in {RESULTS}; "
+        f"{short()} show {shlex.quote(saved.folder.name)} prints them."
+    )
 
 
-def _note(view: View) -> Lines:
+def _note(points: Mapping[str, Sequence[At]], rows: Sequence[Row]) -> Lines:
     """Return what all points share, with the number of processes of each measured case, and what symbols mean."""
-    points = [each.at.point for each in view.shown]
-    numbers = [row["processes"] for run in view.machines.values() for row in plain(run.table) if row["status"] == "ok"]
-    processes = counted([int(number) for number in numbers if number is not None], "process", "processes")
-    return Lines([shared(points) + (f" · {processes} for each case" if processes else ""), symbols(points)], QUIET)
+    every = [at.point for at in chain(*points.values()) if at.rows]
+    processes = process_count(measured(rows))
+    return Lines([shared(every) + (f" · {processes} for each case" if processes else ""), symbols(every)], QUIET)
 
 
-def _points(view: View) -> Table:
-    """Return a line for each point: what to use in words, then its speed-up, latency and memory."""
+def _points(points: Mapping[str, Sequence[At]], baseline: str | None) -> Iterator[Block]:
+    """Yield a line for each point: what to use in words, then its speed-up, latency and memory."""
 
-    def of_first(text: Callable[[Row], str]) -> Callable[[Shown], str]:
-        return lambda shown: text(shown.at.first) if shown.at.first else ""
+    def of_first(text: Callable[[Row], str]) -> Callable[[At], str]:
+        return lambda at: text(at.first) if at.first else ""
 
     columns = [
-        Column("point", lambda shown: shown.at.label),
-        Column("what to use, and what it can cost", lambda shown: answer.words(shown.at.choice)),
-        Column(f"its speed-up over {view.baseline or 'the baseline'}",
-            lambda shown: answer.speedup_cell(shown.at.first, view.baseline)),
+        Column("point", lambda at: at.label),
+        Column("what to use, and what it can cost", lambda at: answer.words(at.choice)),
+        Column(f"its speed-up over {baseline or 'the baseline'}", lambda at: answer.speedup_cell(at.first, baseline)),
         Column("its latency", of_first(latency_text)),
         Column("its peak memory", of_first(memory_text)),
         Column("cases without a time", _without_time),
-    ]  # fmt: skip
-    return Table(columns, view.shown)
+    ]
+    for name, own in points.items():
+        yield Lines([name] if len(points) > 1 else [])
+        yield Table(columns, [at for at in own if at.rows])
 
 
-def _without_time(shown: Shown) -> str:
-    failed = by([row for row in shown.at.rows if row["status"] != "ok"], "status").items()
+def _without_time(at: At) -> str:
+    failed = by([row for row in at.rows if row["status"] != "ok"], "status").items()
     return "; ".join(f"{status}: {', '.join(row['implementation'] for row in of)}" for status, of in failed)
 
 
-def _places(view: View) -> Iterator[Block]:
+def _places(machines: Mapping[str, AnalysedRun]) -> Iterator[Block]:
     """Yield what is known of each machine, and the command that measures the run again."""
-    for name, run in view.machines.items():
-        yield Lines([name] if view.several else [])
+    for name, run in machines.items():
+        yield Lines([name] if len(machines) > 1 else [])
         yield definitions({fact: str(value) for fact, value in _facts(run) if value})
-    if not view.several and (command := _command(view.first.environment)):
+    if len(machines) == 1 and (command := _command(next(iter(machines.values())).environment)):
         yield Lines(["To measure this again:"])
         yield Code([command], "sh")
 

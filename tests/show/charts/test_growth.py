@@ -117,7 +117,7 @@ def test_results_without_memory_have_no_panel_for_it() -> None:
 def test_exponents_stand_side_by_side_with_their_intervals() -> None:
     """Of three they are at quarters of the way in logarithms; an axis ends beyond values; memory has no bars."""
     latency, memory = picture(changing()).stacks[0][1:]
-    first = [row["at"] for row in latency.rows if row["from_to"] == "N=50 and 197"]
+    first = sorted(row["at"] for row in latency.rows)[:3]
     assert first == pytest.approx([50 * (197 / 50) ** (number / 4) for number in (1, 2, 3)])
     assert rows(changing(), Shape.RULE, 1)
     assert rows(changing(), Shape.RULE, 2) == []

@@ -54,7 +54,6 @@ class Browser:
         # the same address alone would only move in the page
         self.driver.get("about:blank")
         self.driver.get(page.as_uri())
-        self.until("document.documentElement.dataset.drawn === 'yes'")
 
     def run(self, script: str, *arguments: object) -> Any:
         """Return what a script in the page returns."""
