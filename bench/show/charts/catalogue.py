@@ -12,9 +12,8 @@ import pandas as pd
 
 from bench.plan.errors import WrongRequest, refusing
 from bench.show.charts import changes, growth, lines, overview, points, scatter, stages, winners
+from bench.show.charts.sheet import Picture, styled
 from bench.show.comparison.report import Report
-from bench.show.figures.page import save_as
-from bench.show.picture import Picture
 from bench.store.profile import Profile
 
 PNG, SVG = ".png", ".svg"
@@ -32,7 +31,17 @@ KINDS: dict[str, Callable[[pd.DataFrame], Iterator[Picture]]] = {
 
 def of_results(results: pd.DataFrame, kinds: Collection[str] | None = None) -> Iterator[Picture]:
     """Yield the pictures of a table of results of these kinds, of all by default."""
-    return chain.from_iterable(of(results) for name, of in KINDS.items() if kinds is None or name in kinds)
+    return drawn(chain.from_iterable(of(results) for name, of in KINDS.items() if kinds is None or name in kinds))
+
+
+def drawn(pictures: Iterator[Picture]) -> Iterator[Picture]:
+    """Yield pictures, each of which is drawn in the suite's own style."""
+    while True:
+        with styled():
+            picture = next(pictures, None)
+        if picture is None:
+            return
+        yield picture
 
 
 def draw(
@@ -50,11 +59,11 @@ def draw(
     Raises OSError if a file can't be written.
     """
     paths = []
-    for picture in chain(() if results is None else of_results(results, kinds), stages.pictures(profiles)):
+    for picture in chain(() if results is None else of_results(results, kinds), drawn(stages.pictures(profiles))):
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in (PNG, SVG) if svg else (PNG,):
             paths.append(folder / f"{picture.name}{suffix}")
-            save_as(picture, paths[-1])
+            picture.save(paths[-1])
     return paths
 
 
@@ -64,12 +73,12 @@ def draw_comparison(report: Report, file: Path) -> bool:
     Raises WrongRequest if the file can't be written, or if its name isn't that of a picture.
     """
     check_name(file)
-    drawn = list(changes.pictures(report))
-    for number, picture in enumerate(drawn):
+    pictures = [*drawn(changes.pictures(report))]
+    for number, picture in enumerate(pictures):
         path = file.with_stem(f"{file.stem}-{picture.name}") if number else file
         with refusing(f"{path} can't be written"):
-            save_as(picture, path)
-    return bool(drawn)
+            picture.save(path)
+    return bool(pictures)
 
 
 def check_name(file: Path) -> None:

@@ -1,24 +1,24 @@
-"""Pictures of one metric along one axis: a line for each implementation, and below them what has no time."""
+"""Pictures of one metric along one axis: a line for each implementation; the legend says what has no time."""
 
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 
-from bench.analyse.axes import AXES, TOKENS, Axis, groups, moving
+from bench.analyse.axes import AXES, TOKENS, Axis, groups, moving, places
 from bench.analyse.rows import by, point_of
 from bench.plan.case import HUGE
-from bench.show.charts.quantity import Quantity, along, quantities
-from bench.show.figures.marks import LABEL_GAP
+from bench.show.charts.quantity import Quantity, quantities
+from bench.show.charts.sheet import Picture, at_places, finished, look, named_beside, sheet
 from bench.show.palette import style
-from bench.show.picture import Marks, Panel, Picture, Scale, Shape
-from bench.show.rows import UNTRIED, Row, facts, is_measured, origins, plain, process_count
+from bench.show.rows import Row, facts, is_measured, origins, plain, process_count
+from bench.store import units
 from bench.store.table import baseline_of
 from impls.catalogue import DOTTED, LONG, Style
 
-HEIGHT, ROW_HEIGHT = 3.5, 0.2
-"""In inches: the least height of lines, and that of a row of failures."""
+HEIGHT = 3.5
+"""The height of the axes, in inches."""
 
 ALLOCATOR = "allocator"
 
@@ -44,27 +44,57 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
 def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, *, by_allocator: bool = False) -> Picture | None:
     """Return the picture of a series, None if nothing of this quantity was measured."""
     together = {ALLOCATOR} if by_allocator else set()
-    group = [{**row, "series": ", ".join([row["implementation"], *(row[name] for name in together)])} for row in group]
-    ordered = sorted(filter(is_measured, group), key=itemgetter(axis.column))
-    rows = [{**row, **quantity.drawn(row)} for row in ordered]
-    point, of = point_of(group[0]), ", by allocator" if by_allocator else ""
-    names = [name for name, own in by(rows, "series").items() if any(row[quantity.column] is not None for row in own)]
-    if not names:
+    series = {", ".join(map(str, key)): rows for key, rows in _series(group, *together).items()}
+    drawn = [row for row in group if is_measured(row) and quantity.drawn(row)]
+    if not drawn:
         return None
+    point = point_of(group[0])
     varying = moving(axis, point) | together
-    styles = {row["series"]: _style(row) for row in rows} if by_allocator else {}
-    x = along(axis, group, varying)
-    height = max(HEIGHT, LABEL_GAP * (len(names) + quantity.axis.relative + 1))
-    main = Panel(x=x, y=quantity.scale(rows), marks=quantity.along(axis.column, "series", styles), height=height,
-        rows=[row for row in rows if row["series"] in names])  # fmt: skip
-    short = f"{'-allocator' if by_allocator else ''}-{point.short_name(varying)}"
-    return Picture(
-        name=f"{quantity.name}-{axis.name}{short}",
-        heading=f"{quantity.filled(quantity.axis.title)} against {axis.name}{of}",
-        facts=facts(point, group, varying),
-        notes=[*interval(quantity, rows), *origins(group)],
-        stacks=[[main, *_strip([row for row in group if row["status"] != "ok"], axis, x)]],
+    ((axes,),) = sheet([HEIGHT])
+    set_up_along(axes, axis, group, varying)
+    quantity.set_up(axes, drawn)
+    for name, rows in series.items():
+        _draw(axes, name, rows, quantity, axis, _style(rows[0]) if by_allocator else style(rows[0]["implementation"]))
+    named_beside(axes)
+    of, short = (", by allocator", "-allocator") if by_allocator else ("", "")
+    return finished(
+        axes,
+        f"{quantity.axis.name}-{axis.name}{short}-{point.short_name(varying)}",
+        f"{quantity.filled(quantity.axis.title)} against {axis.name}{of}",
+        facts(point, group, varying),
+        [*interval(quantity, drawn), *origins(group)],
     )
+
+
+def set_up_along(axes: Axes, axis: Axis, rows: Sequence[Row], varying: set[str]) -> None:
+    """Set the horizontal axis of a series, whose places are its ticks."""
+    at = places(rows, axis)
+    if axis.is_share:
+        axes.set(xlim=(0, 1), xticks=at, xticklabels=[*map(units.percent, at)])
+    else:
+        at_places(axes, at)
+    axes.set_xlabel(f"{axis.title}{'  (token length = channels)' if 'token_len' in varying else ''}")
+
+
+def _series(group: Sequence[Row], *columns: str) -> dict[tuple[str, ...], list[Row]]:
+    """Return the rows by their implementation and these columns."""
+    found: dict[tuple[str, ...], list[Row]] = {}
+    for row in group:
+        found.setdefault((row["implementation"], *(row[name] for name in columns)), []).append(row)
+    return found
+
+
+def _draw(axes: Axes, name: str, rows: Sequence[Row], quantity: Quantity, axis: Axis, of: Style) -> None:
+    """Draw a line with its band; where it has no time it is broken, and its name says why."""
+    ordered = sorted(rows, key=itemgetter(axis.column))
+    xs = [row[axis.column] for row in ordered]
+    values = [(quantity.drawn(row) if is_measured(row) else None) or (float("nan"),) * 3 for row in ordered]
+    middles, lows, highs = zip(*values, strict=True)
+    failed = by([row for row in ordered if row["status"] != "ok"], "status")
+    ends = [f"{status} at {', '.join(str(row[axis.column]) for row in own)}" for status, own in failed.items()]
+    if ends or any(value == value for value in middles):
+        axes.plot(xs, middles, label="\n".join([name, *ends]), **look(of))
+        axes.fill_between(xs, lows, highs, facecolor=(of.colour, 0.15), edgecolor=(of.colour, 0.3), linewidth=0.6)
 
 
 def interval(quantity: Quantity, rows: Sequence[Row], what: str = "band") -> Iterator[str]:
@@ -79,23 +109,3 @@ def _style(row: Row) -> Style:
     """Return the implementation's style; another allocator than the usual one has its own dash, and hollow markers."""
     own, dash = style(row["implementation"]), ALLOCATOR_DASHES.get(row[ALLOCATOR])
     return Style(own.colour, dash, own.marker, hollow=True) if dash else own
-
-
-def _strip(failed: Sequence[Row], axis: Axis, x: Scale) -> Iterator[Panel]:
-    """Yield the panel of what has no time, if there is any: a row for each implementation and status."""
-    rows = [
-        {**row, "row": (row["series"], row["status"]), "kind": "untried" if row["status"] in UNTRIED else "failed"}
-        for row in failed
-    ]
-    if not rows:
-        return
-    first = {row["row"]: row for row in reversed(rows)}
-    at = [*dict.fromkeys(row["row"] for own in by(rows, "series").values() for row in own)]
-    own: dict[str, Any] = {"y": "row", "by": "implementation"}
-    marks = [
-        Marks(shape=Shape.POINT, x=axis.column, kind="failed", marker="X", size=7.5, **own),
-        Marks(shape=Shape.POINT, x=axis.column, kind="untried", marker="o", size=5, is_hollow=True, **own),
-        Marks(shape=Shape.TEXT, rows=[*first.values()], text="series", beside=True, **own),
-    ]
-    y = Scale.places("", at, [status for _, status in at])
-    yield Panel(x=x, y=y, marks=marks, height=ROW_HEIGHT * len(at), rows=rows)

@@ -7,30 +7,29 @@ over the same tokens, stands SDPA's speed-up with its interval, a line for each 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from bench.analyse.axes import CHANNELS, KEYS, TOKENS, places
-from bench.analyse.rows import grouped, point_of
-from bench.analyse.standing import FASTEST
+from bench.analyse.rows import by, grouped
+from bench.analyse.standing import Choice
 from bench.plan.case import of_role
 from bench.plan.columns import Role
 from bench.show.charts.quantity import quantity
-from bench.show.charts.winners import STRONGEST, WinnerMap, maps, strength
+from bench.show.charts.sheet import Picture, finished, look, sheet
+from bench.show.charts.winners import STRONGEST, WinnerMap, draw, maps
 from bench.show.palette import light, mix, style
-from bench.show.picture import Marks, Panel, Picture, Scale, Shape
 from bench.show.rows import Row, facts, measured, origins, process_count
 from bench.show.text import differences, varying
 from bench.store.table import baseline_of
 from impls.catalogue import DASHED, DOTTED, SOLID, Style
 from impls.table import SDPA
 
-ACROSS = 3
-"""The kinds beside each other."""
-
-WIDTH, CELL, LINES, GAP = 2.75, 0.25, 1.25, 0.07
-"""Lengths in inches: the width of a kind, the height of a cell, that of the lines, and the gap between."""
+WIDTH, CELL, LINES = 2.75, 0.25, 1.25
+"""Lengths in inches: the width of a kind, the height of a cell, and that of the lines."""
 
 DASHES = {"dotted": DOTTED, "solid": SOLID, "dashed": DASHED}
 """The dashes of the widths of heads, from the narrowest on."""
@@ -91,97 +90,57 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
 def picture(of: Overview) -> Picture:
     """Return an overview, first the kinds that differ least from most others."""
     kinds = sorted(of.kinds, key=lambda kind: len(of.own(kind)))
-    speedup = quantity("speedup", of.baseline)
-    y = speedup.scale(row for row in measured(of.rows) if row["implementation"] == SDPA)
-    named = dict.fromkeys(str(row["implementation"]) for row in of.rows)
-    shown = [name for name in named if any(each.name == name for kind in kinds for each in kind.cells.values())]
-    legend = {name: Style(mix(light("surface"), style(name).colour, STRONGEST), SOLID, "s") for name in shown}
-    widths = ", ".join(f"D = {each} {dash}" for each, dash in zip(_widths(kinds[0]), DASHES, strict=False))
-    return Picture(
-        name=f"overview-{kinds[0].point.short_name(of.varying)}",
-        heading="What to use where",
-        facts=facts(kinds[0].point, of.rows, of.varying),
-        notes=[
+    down = max(len(places(kind.rows, CHANNELS)) for kind in kinds)
+    columns = sheet([down * CELL, LINES], width=WIDTH, across=len(kinds), gap=0.4)
+    for number, (kind, (cells, lines)) in enumerate(zip(kinds, columns, strict=True)):
+        draw(cells, kind, lambda place, choice, kind=kind: _number(kind, place, choice), 6.8)  # type: ignore[misc]
+        heads = kind.point.num_heads
+        labels = [f"D = {each // heads}" for each in places(kind.rows, CHANNELS)]
+        cells.set(xlabel="", title=of.title(kind), yticklabels=labels if not number else ["" for _ in labels])
+        _lines(lines, kind, of, is_first=not number)
+    shown = dict.fromkeys(choice.name for kind in kinds for choice in kind.cells.values() if choice.name)
+    handles = [Line2D([], [], linestyle="none", marker="s", color=mix(light("surface"), style(name).colour, STRONGEST),
+        label=name) for name in shown]  # fmt: skip
+    columns[-1][0].legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
+    widths = sorted({channels // kinds[0].point.num_heads for _, channels in kinds[0].cells})
+    return finished(
+        columns[0][0],
+        f"overview-{kinds[0].point.short_name(of.varying)}",
+        "What to use where",
+        facts(kinds[0].point, of.rows, of.varying),
+        [
             f"number: how many times as fast as {of.baseline}",
             "bold: all others are shown to be slower",
             "the paler, the less sure",
-            f"lines: {widths}",
+            f"lines: {', '.join(f'D = {each} {dash}' for each, dash in zip(widths, DASHES, strict=False))}",
             f"band: 99 % interval over {process_count(measured(of.rows))}",
             *origins(of.rows),
         ],
-        stacks=[
-            [
-                _map(kind, of.title(kind), is_first=not number % ACROSS),
-                _lines(kind, y, of, is_first=not number % ACROSS),
-            ]
-            for number, kind in enumerate(kinds)
-        ],
-        legend=legend,
-        across=ACROSS,
-        width=WIDTH,
-        gap=GAP,
     )
 
 
-def _widths(of: WinnerMap) -> list[int]:
-    """Return the widths of heads of a map, the smallest first."""
-    return sorted({channels // of.point.num_heads for _, channels in of.cells})
-
-
-def _map(of: WinnerMap, title: str, *, is_first: bool) -> Panel:
-    """Return the cells of a map: the colour of what to use, as strong as that is sure, and its speed-up."""
-    down = _widths(of)[::-1]
-    rows_of = {(row[of.along.column], row["channels"], row["implementation"]): row for row in measured(of.rows)}
-    rows = [
-        {"x": place, "y": channels // of.point.num_heads, "name": choice.name, "strength": strength(choice),
-            "kind": choice.standing if choice.standing == FASTEST else "other",
-            "number": _number(rows_of.get((place, channels, choice.name)))}
-        for (place, channels), choice in of.cells.items()
-    ]  # fmt: skip
-    text: dict[str, Any] = {"shape": Shape.TEXT, "x": "x", "y": "y", "text": "number", "size": 6.8}
-    return Panel(
-        x=Scale.places("", places(of.rows, of.along)),
-        y=Scale.places("", down, [f"{'D = ' if is_first else ''}{each}" for each in down]),
-        marks=[
-            Marks(shape=Shape.CELL, x="x", y="y", fill="name", strength="strength", width=1.0),
-            Marks(kind=FASTEST, is_bold=True, **text),
-            Marks(kind="other", **text),
-        ],
-        height=len(down) * CELL,
-        rows=rows,
-        title=title,
-    )
-
-
-def _number(row: Row | None) -> str:
-    """Return the speed-up of what to use, 1 for the baseline."""
+def _number(of: WinnerMap, place: tuple[int, int], choice: Choice) -> str:
+    """Return the speed-up of what to use at a place, 1 for the baseline."""
+    at = (of.along.column, "channels", "implementation")
+    rows = (row for row in measured(of.rows) if itemgetter(*at)(row) == (*place, choice.name))
+    row = next(rows, None)
     if row is None or row["speedup"] is None:
         return ""
     return f"{row['speedup']:.1f}" if row["speedup"] >= 10 else f"{row['speedup']:.2f}"
 
 
-def _lines(of: WinnerMap, y: Scale, whole: Overview, *, is_first: bool) -> Panel:
-    """Return SDPA's speed-up for each width of a head."""
-    speedup = quantity("speedup", whole.baseline)
-    styles = {
-        str(width): Style(style(SDPA).colour, dash, ".")
-        for width, dash in zip(_widths(of), [*DASHES.values(), *[DASHED] * len(of.cells)], strict=False)
-    }
-    rows = [
-        {**row, **speedup.drawn(row), "width": str(point_of(row).channels // of.point.num_heads)}
-        for row in measured(of.rows)
-        if row["implementation"] == SDPA
-    ]
-    own: dict[str, Any] = {"x": of.along.column, "by": "width", "styles": styles}
-    title = f"{SDPA}: times as\nfast as {whole.baseline}" if is_first else ""
-    return Panel(
-        x=Scale.places(f"{of.along.name} {of.along.symbol}", places(of.rows, of.along)),
-        y=Scale(title=title, ends=y.ends, ticks=y.ticks, labels=y.labels if is_first else ["" for _ in y.ticks]),
-        marks=[
-            Marks(shape=Shape.RULE, y=1.0, rows=[{}], colour="quiet", width=1.0),
-            Marks(shape=Shape.BAND, y="speedup_low", y2="speedup_high", **own),
-            Marks(shape=Shape.LINE, y="speedup", size=4, **own),
-        ],
-        height=LINES,
-        rows=rows,
-    )
+def _lines(axes: Axes, of: WinnerMap, whole: Overview, *, is_first: bool) -> None:
+    """Draw SDPA's speed-up for each width of a head, on one scale for all kinds, over the columns of the map."""
+    speedup, across = quantity("speedup", whole.baseline), places(of.rows, of.along)
+    speedup.set_up(axes, [row for row in measured(whole.rows) if row["implementation"] == SDPA])
+    own = [row for row in measured(of.rows) if row["implementation"] == SDPA and speedup.drawn(row)]
+    dashes = [*DASHES.values(), *[DASHED] * len(of.cells)]
+    for rows, dash in zip((by(own, "channels")[each] for each in sorted(by(own, "channels"))), dashes, strict=False):
+        ordered = sorted(rows, key=itemgetter(of.along.column))
+        xs = [across.index(row[of.along.column]) for row in ordered]
+        middles, lows, highs = zip(*(speedup.drawn(row) for row in ordered), strict=True)  # type: ignore[arg-type]
+        axes.plot(xs, middles, **look(Style(style(SDPA).colour, dash, "."), 4.0))
+        axes.fill_between(xs, lows, highs, color=(style(SDPA).colour, 0.15), linewidth=0)
+    axes.set(xticks=range(len(across)), xticklabels=across, xlabel=of.along.title)
+    axes.set_ylabel(f"{SDPA}: times as\nfast as {whole.baseline}" if is_first else "")
+    axes.tick_params(labelleft=is_first)

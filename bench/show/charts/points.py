@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from bench.analyse.axes import AXES, groups
-from bench.analyse.rows import grouped, point_of
+from bench.analyse.rows import by, grouped, point_of
 from bench.plan.case import Point
 from bench.plan.grid import model_of
-from bench.show.charts.quantity import ROOM_IN, ROW_IN, quantity
-from bench.show.picture import Panel, Picture, Scale
+from bench.show.charts.quantity import quantity
+from bench.show.charts.sheet import Picture, finished, marks, named_beside, sheet
+from bench.show.palette import style
 from bench.show.rows import Row, facts, measured, origins, plain, process_count
 from bench.show.text import LONGEST_NAME, names, varying
 from bench.store.table import baseline_of
@@ -17,8 +18,8 @@ from bench.store.table import baseline_of
 MOST = 40
 """Of more points there is no picture: it would be longer than a screen."""
 
-TICK_GAP = 0.09
-"""The least distance of two ticks as a share of the axis, so that labels don't touch."""
+ROW_IN, ROOM_IN, SLOT = 0.13, 0.14, 0.8
+"""The height of an implementation at a point and the room around a point, in inches; the share of it that marks take."""
 
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
@@ -35,19 +36,24 @@ def picture(points: Mapping[Point, Sequence[Row]], baseline: str) -> Picture:
     """Return the picture of points with their rows, the one on top at which the first implementation is fastest."""
     speedup, named = quantity("speedup", baseline), labels(points)
     every = [row for own in points.values() for row in own]
-    rows = [{**row, "label": named[point_of(row)], **speedup.drawn(row)} for row in measured(every)]
-    rows = [row for row in rows if row["speedup"] is not None]
-    order = [*dict.fromkeys(row["implementation"] for row in rows)]
-    gains = {row["label"]: row["speedup"] for row in rows if row["implementation"] == order[0]}
-    y = Scale.places("", sorted(named.values(), key=lambda label: -gains.get(label, 0.0)))
-    panel = Panel(x=speedup.scale(rows, TICK_GAP), y=y, marks=speedup.in_rows(), rows=rows,
-        height=len(points) * (ROOM_IN + ROW_IN * len(order)))  # fmt: skip
-    return Picture(
-        name=f"rows-{next(iter(points)).short_name(varying(points))}",
-        heading=speedup.filled(speedup.axis.title),
-        facts=facts(next(iter(points)), every, varying(points)),
-        notes=[f"bar: 99 % interval over {process_count(measured(every))}", *origins(every)],
-        stacks=[[panel]],
+    series = by([row for row in measured(every) if speedup.drawn(row)], "implementation")
+    gains = {named[point_of(row)]: row["speedup"] for row in next(iter(series.values()))}
+    order = sorted(named.values(), key=lambda label: -gains.get(label, 0.0))
+    ((axes,),) = sheet([len(points) * (ROOM_IN + ROW_IN * len(series))])
+    speedup.set_up(axes, every, "x")
+    for number, (name, rows) in enumerate(series.items()):
+        shift = SLOT * ((number + 0.5) / len(series) - 0.5)
+        xs, lows, highs = zip(*(speedup.drawn(row) for row in rows), strict=True)  # type: ignore[arg-type]
+        ys = [order.index(named[point_of(row)]) + shift for row in rows]
+        marks(axes, style(name), xs, ys, along="x", lows=lows, highs=highs, label=name)
+    axes.set(ylim=(len(order) - 0.5, -0.5), yticks=range(len(order)), yticklabels=order)
+    named_beside(axes)
+    return finished(
+        axes,
+        f"rows-{next(iter(points)).short_name(varying(points))}",
+        speedup.filled(speedup.axis.title),
+        facts(next(iter(points)), every, varying(points)),
+        [f"bar: 99 % interval over {process_count(measured(every))}", *origins(every)],
     )
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
 
 from bench.analyse.profile import is_on_gpu, whole_s
 from bench.analyse.rows import grouped
 from bench.plan.case import Point
-from bench.show.figures import layout
-from bench.show.figures.page import text_width
+from bench.show.charts.sheet import SMALL_SIZE, Picture, finished, sheet, wrapped
 from bench.show.palette import CATEGORY_COLOURS, OTHER, RESIDUAL_COLOUR, category, on, stage_colour
-from bench.show.picture import Kind, Marks, Panel, Picture, Scale, Shape
 from bench.show.rows import facts, origins
 from bench.show.text import counted, cut
 from bench.store import units
@@ -25,13 +25,8 @@ LONGEST = 34
 UNSAID = ("aten::", "_scaled_dot_product_")
 """Prefixes of operators' names that carry no meaning."""
 
-WIDTH, TALL, OVERHANG, GAP, TICKS = 7.6, 0.46, 0.07, 0.2, 7
-"""In inches: the width of the axes, the height of a bar, how far the mark of the whole reaches above it, and the gap
-below it; the number of ticks."""
-
-LINE, SQUARE, PAD, SMALL_SIZE = 0.18, 0.09, 0.06, 7.5
-"""Under a bar, in inches: the height of a line of names, the side of a name's coloured square, and the room around
-text; and the size of text in points."""
+WIDTH, TALL, LETTER = 7.6, 0.62, 0.06
+"""In inches: the width of the axes, the height of a bar with its room, and the width of a letter."""
 
 
 @dataclass(frozen=True)
@@ -121,97 +116,51 @@ def by_point(profiles: Iterable[Profile]) -> dict[Point, list[Profile]]:
 
 
 def picture(point: Point, profiles: Sequence[Profile]) -> Picture:
-    """Return the picture of the profiles of one point."""
-    bars_of_point = bars(profiles)
-    rows, height = segments(bars_of_point)
+    """Return the picture of the profiles of one point: segments, the residual, and a mark at the whole of each."""
+    of_point = bars(profiles)
+    ((axes,),) = sheet([TALL * len(of_point)], width=WIDTH)
+    end_s = max(max(bar.sum_s, bar.whole_s) for bar in of_point)
+    for place, bar in enumerate(of_point):
+        _draw(axes, place, bar, end_s)
+    axes.set(xlim=(0, end_s), ylim=(len(of_point) - 0.3, -0.6), yticks=range(len(of_point)), xlabel="time of a call",
+        yticklabels=[bar.implementation for bar in of_point])  # fmt: skip
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.seconds(value, trim=True) or "0"))
     origin = [vars(profile.origin) for profile in profiles]
-    return Picture(
-        name=f"stages-{point.name}",
-        heading="Where the time of a call goes",
-        facts=facts(point, origin),
-        notes=[
-            *_notes(profiles, bars_of_point),
+    return finished(
+        axes,
+        f"stages-{point.name}",
+        "Where the time of a call goes",
+        facts(point, origin),
+        [
+            *_notes(profiles, of_point),
             f"means over {counted([each.calls for each in profiles], 'call')} under the profiler",
             *origins(origin),
         ],
-        stacks=[[stage_bars(bars_of_point, rows, height)]],
-        width=WIDTH,
     )
 
 
-def segments(bars_of_point: Sequence[Bar]) -> tuple[list[dict[str, Any]], float]:
-    """Return what is drawn of the bars, and the height of them all in inches.
-
-    Seconds go to the right and inches down. A `segment` has its name in it, or none if a `name` stands below the bar,
-    in one of several lines; then there is the `residual`, if it is above 0, and the `whole` with its texts.
-    """
-    rows: list[dict[str, Any]] = []
-    top, scale = GAP / 2, WIDTH / _end_s(bars_of_point)
-    for bar in bars_of_point:
-        place = {"implementation": bar.implementation, "top": top, "middle": top + TALL / 2, "bottom": top + TALL}
-        start_s = 0.0
-        below = []
-        for each in bar.segments:
-            end_s, words = start_s + each.time_s, [each.name, units.seconds(each.time_s)]
-            wide = max(text_width(word, SMALL_SIZE) for word in words) + PAD
-            is_crossed = abs((start_s + end_s) / 2 - bar.whole_s) * scale < wide / 2  # by the mark of the whole
-            has_room = wide <= each.time_s * scale and not is_crossed
-            below += [] if has_room else [each]
-            edges = {"upper": top + 0.04, "lower": top + TALL - 0.04} if each.is_backward else {}
-            rows.append({**place, "kind": "segment", "start": start_s, "end": end_s, "center": (start_s + end_s) / 2,
-                "name": each.name, "text": words if has_room else None, "fill": each.colour, "ink": on(each.colour),
-                **edges})  # fmt: skip
-            start_s = end_s
-        if bar.residual_s > 0:
-            rows.append({**place, "kind": "residual", "start": start_s, "end": bar.whole_s, "fill": RESIDUAL_COLOUR})
-        share, how = units.percent(bar.residual_s / bar.whole_s), "in kernels" if bar.is_on_gpu else "timed"
-        rows.append({**place, "kind": "whole", "top": top - OVERHANG, "start": bar.whole_s,
-            "text": f"{units.seconds(bar.whole_s)} {how}", "end": max(start_s, bar.whole_s),
-            "residual": f"residual {units.seconds(bar.residual_s)} ({share})"})  # fmt: skip
-        lines = _lines(below)
-        for number, line in enumerate(lines):
-            down = top + TALL + LINE * (number + 0.6)
-            rows += [{"kind": "name", "implementation": bar.implementation, "start": across / scale, "top": down,
-                "text": _words(each), "fill": each.colour} for across, each in line]  # fmt: skip
-        top += TALL + LINE * len(lines) + GAP
-    return rows, top
-
-
-def _end_s(bars_of_point: Sequence[Bar]) -> float:
-    return max(max(bar.sum_s, bar.whole_s) for bar in bars_of_point)
-
-
-def stage_bars(bars_of_point: Sequence[Bar], rows: Sequence[dict[str, Any]], height: float) -> Panel:
-    """Return the bars: their segments, the residual, and a mark at the latency of the whole."""
-    end_s = _end_s(bars_of_point)
-    at = layout.even(0, end_s, TICKS)
-    wholes = [row for row in rows if row["kind"] == "whole"]
-    box: dict[str, Any] = {"shape": Shape.CELL, "x": "start", "x2": "end", "y": "top", "y2": "bottom", "fill": "fill"}
-    text: dict[str, Any] = {"shape": Shape.TEXT, "size": SMALL_SIZE}
-    beside: dict[str, Any] = {**text, "kind": "whole", "x": "end", "y": "middle", "align": "left"}
-    edges = (
-        Marks(shape=Shape.RULE, kind="segment", x="start", x2="end", y=edge, colour="#ffffff", dash=(4, 2))
-        for edge in ("upper", "lower")
-    )
-    return Panel(
-        x=Scale(title="time of a call", kind=Kind.LINEAR, ends=(0, end_s), ticks=at,
-            labels=[units.seconds(tick, trim=True) if tick else "0" for tick in at]),
-        y=Scale(title="", kind=Kind.LINEAR, ends=(height, 0), ticks=[row["middle"] for row in wholes],
-            labels=[row["implementation"] for row in wholes]),
-        marks=[
-            Marks(kind="residual", width=0.0, **box),
-            Marks(kind="segment", width=0.7, **box),
-            *edges,
-            Marks(kind="segment", x="center", y="middle", text="text", fill="ink", **text),
-            Marks(shape=Shape.RULE, kind="whole", x="start", y="top", y2="bottom", width=2.5),
-            Marks(text="text", shift=(8, 6), **beside),
-            Marks(text="residual", shift=(8, -6), colour="quiet", **beside),
-            Marks(shape=Shape.POINT, kind="name", x="start", y="top", fill="fill", marker="s", size=6),
-            Marks(kind="name", x="start", y="top", text="text", align="left", shift=(6, 0), **text),
-        ],
-        height=height,
-        rows=rows,
-    )  # fmt: skip
+def _draw(axes: Axes, place: int, bar: Bar, end_s: float) -> None:
+    """Draw a bar with the names of its segments in them, and below it of those that are too short."""
+    start_s, below = 0.0, []
+    for each in bar.segments:
+        axes.barh(place, each.time_s, 0.6, start_s, color=each.colour, edgecolor="white", linewidth=0.7,
+            hatch="//" if each.is_backward else None)  # fmt: skip
+        words = [each.name, units.seconds(each.time_s)]
+        if LETTER * max(map(len, words)) < each.time_s / end_s * WIDTH:
+            axes.text(start_s + each.time_s / 2, place, "\n".join(words), ha="center", va="center", size=SMALL_SIZE,
+                color=on(each.colour))  # fmt: skip
+        else:
+            below.append(" ".join(words))
+        start_s += each.time_s
+    if bar.residual_s > 0:
+        axes.barh(place, bar.residual_s, 0.6, start_s, color=RESIDUAL_COLOUR)
+    axes.plot([bar.whole_s] * 2, [place - 0.4, place + 0.3], color="black", linewidth=2.5)
+    axes.text(0, place + 0.34, "\n".join(wrapped(below)), va="top", size=SMALL_SIZE)
+    share, how = units.percent(bar.residual_s / bar.whole_s), "in kernels" if bar.is_on_gpu else "timed"
+    words = f"{units.seconds(bar.whole_s)} {how}\nresidual {units.seconds(bar.residual_s)} ({share})"
+    axes.annotate(words, (max(bar.sum_s, bar.whole_s), place), (8, 0), textcoords="offset points", va="center",
+        size=SMALL_SIZE, annotation_clip=False)  # fmt: skip
 
 
 def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterator[str]:
@@ -219,24 +168,6 @@ def _notes(profiles: Sequence[Profile], bars_of_point: Sequence[Bar]) -> Iterato
     whole = "all kernels of the call" if on_gpu else "latency of the whole, timed without the profiler"
     yield f"mark: {whole}; residual: the part of it in no segment"
     if any(segment.is_backward for bar in bars_of_point for segment in bar.segments):
-        yield "dashed white lines: backward"
+        yield "hatched: backward"
     if any(not profile.stages for profile in profiles):
         yield "an operator has the colour of the stage that does such work"
-
-
-def _words(of: Segment) -> str:
-    return f"{of.name} {units.seconds(of.time_s)}"
-
-
-def _lines(below: Sequence[Segment]) -> list[list[tuple[float, Segment]]]:
-    """Return the names under a bar in lines, each with its distance from the left in inches."""
-    lines: list[list[tuple[float, Segment]]] = []
-    across = WIDTH
-    for each in below:
-        long = SQUARE + PAD / 2 + text_width(_words(each), SMALL_SIZE)
-        if across + long > WIDTH:
-            lines.append([])
-            across = 0.0
-        lines[-1].append((across, each))
-        across += long + 2 * PAD
-    return lines

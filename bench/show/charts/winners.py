@@ -1,28 +1,30 @@
 """The map of winners over tokens or keys, and heads or channels: a cell for each point, coloured by what to use."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
-from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 
 from bench.analyse.axes import CHANNELS, HEADS, KEYS, TOKENS, Axis, gathered, moving, places
 from bench.analyse.rows import Row, grouped, point_of
 from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
 from bench.plan.case import Point
 from bench.show.answer import FASTEST_MEANS, certainty, choice_of, short
-from bench.show.figures.page import text_width
-from bench.show.picture import Marks, Panel, Picture, Scale, Shape
+from bench.show.charts.sheet import Picture, finished, sheet
+from bench.show.palette import light, mix, style
 from bench.show.rows import devices, measured, origins, plain, process_count
 from bench.show.text import parts
 
-LINE_IN, ROOM_IN, LEAST_IN, TEXT_SIZE = 0.16, 0.2, 1.15, 8.0
-"""The height of a line of a cell, the room around it, the least width of a cell, and the size of its text in points."""
+CELL_WIDTH, LINE_HEIGHT, ROOM, LETTER, TEXT_SIZE = 1.15, 0.16, 0.2, 0.075, 8.0
+"""The least width of a cell, the height of a line of it, the room around it, and the width and size of a letter."""
 
 PALEST, STRONGEST = 0.1, 0.4
-"""The shares of an implementation's colour in a cell: text in the page's own colour can be read on both."""
+"""The shares of an implementation's colour in a cell: text can be read on both."""
 
 SURENESS = "the stronger the colour, the surer; that of a compiled one is paler from the start"
 """What the colour of a cell says."""
@@ -65,53 +67,45 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
 
 
 def picture(of: WinnerMap) -> Picture:
-    """Return the picture of a map."""
-    widest = max(text_width(line, TEXT_SIZE, bold=True) for each in of.cells.values() for line in short(each))
-    return Picture(
-        name=f"winners-{of.along.name}-{of.axis.name}-{of.point.short_name(of.varying)}",
-        heading=f"What to use over {of.along.name} and {of.axis.name}",
-        facts=[*parts(of.point, without=of.varying), *devices(of.rows)],
-        notes=[*_notes(of)],
-        stacks=[[panel(of)]],
-        width=len(places(of.rows, of.along)) * max(LEAST_IN, widest + ROOM_IN),
+    """Return the picture of a map; its cells are as large as the fullest one."""
+    lines = [short(each) for each in of.cells.values()]
+    wide = max(CELL_WIDTH, ROOM + LETTER * max(len(line) for each in lines for line in each))
+    high = ROOM + LINE_HEIGHT * max(map(len, lines))
+    across, down = len(places(of.rows, of.along)), len(places(of.rows, of.axis))
+    ((axes,),) = sheet([down * high], width=across * wide)
+    draw(axes, of, lambda _, choice: "\n".join(short(choice)))
+    follows = "\n(token length = channels)" if of.axis is CHANNELS and "token_len" in of.varying else ""
+    axes.set_ylabel(f"{of.axis.title}{follows}")
+    return finished(
+        axes,
+        f"winners-{of.along.name}-{of.axis.name}-{of.point.short_name(of.varying)}",
+        f"What to use over {of.along.name} and {of.axis.name}",
+        [*parts(of.point, without=of.varying), *devices(of.rows)],
+        [*_notes(of)],
     )
 
 
-def panel(of: WinnerMap) -> Panel:
-    """Return the map; its cells are as high as the fullest one."""
-    axis, most_lines = of.axis, max(len(short(each)) for each in of.cells.values())
-    follows = "\n(token length = channels)" if axis is CHANNELS and "token_len" in of.varying else ""
-    down = places(of.rows, axis)[::-1]
-    text: dict[str, Any] = {"shape": Shape.TEXT, "x": "x", "y": "y", "size": TEXT_SIZE}
-    return Panel(
-        x=Scale.places(f"{of.along.name} {of.along.symbol}", places(of.rows, of.along)),
-        y=Scale.places(f"{axis.name} {axis.symbol}{follows}", down),
-        marks=[
-            Marks(shape=Shape.CELL, x="x", y="y", fill="name", strength="strength"),
-            Marks(text="first", is_bold=True, **text),
-            Marks(text="others", **text),
-        ],
-        height=len(down) * (ROOM_IN + LINE_IN * most_lines),
-        rows=[_cell(of, x, y, each) for (x, y), each in of.cells.items()],
-    )
+def draw(axes: Axes, of: WinnerMap, text: Callable[[tuple[int, int], Choice], str], size: float = TEXT_SIZE) -> None:
+    """Draw the cells of a map: the colour of what to use, as strong as that is sure, and a text; fastest ones bold."""
+    across, down = places(of.rows, of.along), places(of.rows, of.axis)
+    colours = np.ones((len(down), len(across), 3))
+    for (x, y), choice in of.cells.items():
+        place = down.index(y), across.index(x)
+        colours[place] = to_rgb(colour(choice))
+        axes.text(place[1], place[0], text((x, y), choice), ha="center", va="center", size=size,
+            weight="bold" if choice.standing == FASTEST else "normal")  # fmt: skip
+    axes.imshow(colours, aspect="auto", origin="lower")
+    axes.set(xticks=range(len(across)), xticklabels=across, yticks=range(len(down)), yticklabels=down)
+    axes.set_xlabel(of.along.title)
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
 
 
-def strength(of: Choice) -> float:
-    """Return the share of its colour in a cell of a choice: the larger, the surer it is."""
-    return PALEST + (STRONGEST - PALEST) * certainty(of)
-
-
-def _cell(of: WinnerMap, x: int, y: int, choice: Choice) -> dict[str, Any]:
-    """Return a cell; the lines below the first leave it its place, and are left theirs."""
-    first, *others = short(choice)
-    return {
-        "x": x,
-        "y": y,
-        "first": [first, *("" for _ in others)],
-        "others": ["", *others],
-        "name": choice.name,
-        "strength": round(strength(choice), 3),
-    }
+def colour(of: Choice) -> str:
+    """Return the colour of a cell of a choice: the surer, the stronger."""
+    if not of.name:
+        return light("open")
+    return mix(light("surface"), style(of.name).colour, PALEST + (STRONGEST - PALEST) * certainty(of))
 
 
 def _notes(of: WinnerMap) -> Iterator[str]:

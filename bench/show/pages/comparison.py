@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bench.show.blocks import WARNING, Lines, Table
-from bench.show.charts import changes
+from bench.show.charts import catalogue, changes
 from bench.show.comparison.changes import counts
 from bench.show.comparison.report import SUMMARY, Report, columns, explanations, failures, head, implementations
 from bench.show.pages import shell
@@ -24,7 +24,7 @@ def write(path: Path, report: Report, base: SavedRun, new: SavedRun) -> Path:
         head=[*head(report), Lines([left_out], WARNING)],
         stamp=report.mark,
         before={"By implementation": [Table(SUMMARY, implementations(report))]},
-        pictures=[*changes.pictures(report)],
+        pictures=[*catalogue.drawn(changes.pictures(report))],
         table_title="All rows",
         table=Table(columns(report), rows),
         below_table=[],

@@ -11,8 +11,7 @@ from markupsafe import Markup
 
 from bench.plan.errors import WrongRequest
 from bench.show.blocks import Block
-from bench.show.figures.page import svg
-from bench.show.picture import Picture
+from bench.show.charts.sheet import Picture
 from bench.store import files
 
 PAGE_PARTS = Path(__file__).parent / "parts"
@@ -49,7 +48,7 @@ def render(
 
 def source(of: Picture) -> str:
     """Return a picture as the address of an image in a page."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg(of)).decode()}"
+    return f"data:image/svg+xml;base64,{base64.b64encode(of.svg()).decode()}"
 
 
 def write(path: Path, text: str) -> Path:

@@ -18,9 +18,8 @@ from bench.show.answer import choice_of, short
 from bench.show.charts import catalogue, changes, stages
 from bench.show.charts.catalogue import KINDS, PNG, SVG
 from bench.show.charts.changes import is_drawn
+from bench.show.charts.sheet import Picture
 from bench.show.comparison.report import Report
-from bench.show.figures.page import figure, save_as
-from bench.show.picture import Picture
 from bench.show.rows import plain
 from bench.store.profile import Profile
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
@@ -29,9 +28,9 @@ from tests.make.comparisons import every_verdict
 from tests.make.points import vit_s
 from tests.make.profiles import profile, stepwise
 from tests.make.results import modelled, results
+from tests.show.charts.drawn import made, texts
 from tests.show.charts.test_overview import kinds_of_attention
 from tests.show.charts.test_scatter import table_of_frontier
-from tests.show.figures.legible import texts
 
 TWO = ["eager", "sdpa"]
 
@@ -94,7 +93,7 @@ def of_kind(name: str) -> tuple[Any, list[Picture]]:
     of: dict[str, Callable[[Any], Iterator[Picture]]]
     of = {**KINDS, "stages": stages.pictures, "changes": changes.pictures}
     material = EXPECTED[name][1]()
-    return material, [*of[name](material)]
+    return material, made(of[name](material))
 
 
 def test_every_kind_is_expected() -> None:
@@ -109,14 +108,14 @@ def test_a_kind_is_drawn_with_all_its_words_and_the_same_again(kind: str, tmp_pa
     material, pictures = of_kind(kind)
     assert {each.name.partition("-")[0] for each in pictures} == begin
     assert len({each.name for each in pictures}) == len(pictures)
-    written = [text for each in pictures for text in texts(figure(each))]
+    written = [text for each in pictures for text in texts(each)]
     assert all(float(text.get_fontsize()) > 5 for text in written)
     for words, number in Counter(expected(material)).items():
         assert sum(words in text.get_text() for text in written) >= number, words
     for number, name in enumerate((f"one{PNG}", f"one{SVG}", f"two{PNG}", f"two{SVG}")):
         style: dict[Any, Any] = {"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red"} if number > 1 else {}
         with mpl.rc_context(style):
-            save_as(pictures[0], tmp_path / name)
+            of_kind(kind)[1][0].save(tmp_path / name)
     for suffix in (PNG, SVG):
         assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"two{suffix}").read_bytes()
 

@@ -1,38 +1,47 @@
 """From the table to what a picture of lines shows."""
 
+import pandas as pd
+from matplotlib.axes import Axes
+
 from bench.analyse.growth import scalings
 from bench.analyse.rows import plain
 from bench.plan.case import HUGE, Case
 from bench.plan.sweep import load_sweep
-from bench.show.charts.lines import pictures
-from bench.show.picture import Kind, Panel, Picture
+from bench.show.charts import lines
+from bench.show.charts.sheet import Picture
 from tests.make.points import vit_s
 from tests.make.results import Fate, quick, results
+from tests.show.charts.drawn import made, series
 
 NAMES = ("eager", "sdpa", "online")
 FOUR = [vit_s(num_tokens=number) for number in (50, 197, 577, 1024)]
 OOM: dict[Case, Fate] = {Case(FOUR[2], "eager"): ("oom", ""), Case(FOUR[3], "eager"): ("oom", "")}
 
 
+def pictures(table: pd.DataFrame) -> list[Picture]:
+    """Return the pictures of a table."""
+    return made(lines.pictures(table))
+
+
 def tokens(fates: dict[Case, Fate] | None = None) -> list[Picture]:
     """Return the pictures of three implementations at four token counts."""
-    return list(pictures(results([Case(at, name) for at in FOUR for name in NAMES], fates)))
+    return pictures(results([Case(at, name) for at in FOUR for name in NAMES], fates))
 
 
-def main(of: Picture) -> Panel:
-    """Return the panel of lines."""
-    return of.stacks[0][0]
+def main(of: Picture) -> Axes:
+    """Return the axes."""
+    return of.figure.axes[0]
 
 
 def names(of: Picture) -> list[str]:
     """Return the names of the lines."""
-    return [*dict.fromkeys(row["series"] for row in main(of).rows)]
+    return [name for name, at in series(main(of)).items() if at and " = 1" not in name]
 
 
-def failures(of: Picture) -> dict[tuple[str, str], list[int]]:
-    """Return the places at which something has no time, by its name and its status."""
-    rows = of.stacks[0][1].rows
-    return {key: [row["num_tokens"] for row in rows if row["row"] == key] for key in of.stacks[0][1].y.ticks}
+def failures(of: Picture) -> list[str]:
+    """Return the names with what has no time, and where."""
+    labels = main(of).get_legend_handles_labels()[1]
+    return [label for label in labels if "\n" in label]
 
 
 def kind(of: Picture) -> tuple[str, str]:
@@ -46,14 +55,14 @@ def test_the_shipped_sweep_has_its_pictures() -> None:
 
     Along the channels the token length changes too: it is one series all the same.
     """
-    drawn = list(pictures(quick()))
+    drawn = pictures(quick())
     ratios = [(name, axis) for name in ("latency", "speedup") for axis in ("channels", "heads", "heads", "tokens")]
     assert sorted(map(kind, drawn)) == sorted([*ratios, ("memory", "tokens")])
     assert len({each.name for each in drawn}) == len(drawn)
     assert "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1" in {each.name for each in drawn}
     along_channels = next(each for each in drawn if kind(each) == ("latency", "channels"))
-    assert main(along_channels).x.ticks == (96, 192, 384, 768)
-    assert "token length = channels" in main(along_channels).x.title
+    assert main(along_channels).get_xticks().tolist() == [96, 192, 384, 768]
+    assert "token length = channels" in main(along_channels).get_xlabel()
     assert "c" not in {word[0] for word in along_channels.name.split("-b8-")[1].split("-")}
 
 
@@ -71,7 +80,7 @@ def test_every_implementation_has_a_line() -> None:
     assert [names(each) for each in (latency, speedup, memory)] == [[*NAMES], ["sdpa", "online"], [*NAMES]]
     assert latency.name == "latency-tokens-vit-cpu-float32-inference-b8-c384-h6-t1"
     assert tokens({Case(at, name): ("error", "") for at in FOUR for name in NAMES}) == []
-    assert list(pictures(results([Case(vit_s(), "eager")]))) == []
+    assert pictures(results([Case(vit_s(), "eager")])) == []
 
 
 def test_a_failed_row_is_a_gap_and_a_failure() -> None:
@@ -80,11 +89,11 @@ def test_a_failed_row_is_a_gap_and_a_failure() -> None:
     An implementation without a single time is in the picture; if it is the baseline there are no speed-ups.
     """
     latency = tokens(OOM)[0]
-    assert [row["num_tokens"] for row in main(latency).rows if row["series"] == "eager"] == [50, 197]
-    assert failures(latency) == {("eager", "oom"): [577, 1024]}
+    assert [x for x, _ in series(main(latency))["eager"]] == [50, 197]
+    assert failures(latency) == ["eager\noom at 577, 1024"]
     latency = tokens({Case(at, "sdpa"): ("unsupported", "") for at in FOUR})[0]
     assert names(latency) == ["eager", "online"]
-    assert [*failures(latency)] == [("sdpa", "unsupported")]
+    assert failures(latency) == ["sdpa\nunsupported at 50, 197, 577, 1024"]
     without_baseline = tokens({Case(at, "eager"): ("crashed", "") for at in FOUR})
     assert [kind(each)[0] for each in without_baseline] == ["latency", "memory"]
 
@@ -102,7 +111,7 @@ def test_pairs_are_drawn_where_nothing_longer_is() -> None:
 def test_two_allocators_are_drawn_together_and_each_alone() -> None:
     """Latency and speed-up have a picture with a line for each allocator too; a failure is named with its own."""
     points = [vit_s(num_tokens=n, allocator=name) for name in ("retained", "system") for n in (50, 197, 577)]
-    drawn = list(pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")])))
+    drawn = pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")]))
     together = [each for each in drawn if "-allocator-" in each.name]
     assert [sorted(names(each), key=lambda name: name.split()[1]) for each in together] == [
         ["eager, retained", "sdpa, retained", "eager, system", "sdpa, system"],
@@ -115,7 +124,7 @@ def test_two_allocators_are_drawn_together_and_each_alone() -> None:
     under_huge = pictures(results([Case(at, "eager") for at in points], fates))
     (both,) = [each for each in under_huge if "-allocator-" in each.name]
     assert names(both) == ["eager, retained"]
-    assert failures(both) == {("eager, retained-huge", "unsupported"): [50, 197, 577]}
+    assert failures(both) == ["eager, retained-huge\nunsupported at 50, 197, 577"]
 
 
 def test_the_widest_sweep_has_a_number_of_pictures_that_one_can_look_at() -> None:
@@ -131,8 +140,8 @@ def test_keys_of_a_core_have_pictures() -> None:
         for keys in (512, 1024, 2048)
         for heads in (None, 2)
     ]
-    drawn = [*pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")]))]
-    assert {main(each).x.ticks for each in drawn} == {(512, 1024, 2048)}
+    drawn = pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")]))
+    assert {tuple(main(each).get_xticks()) for each in drawn} == {(512, 1024, 2048)}
     assert {kind(each) for each in drawn} >= {(name, "keys") for name in ("latency", "speedup", "memory")}
     assert len({each.name for each in drawn}) == len(drawn) == 2 * len({*map(kind, drawn)})
 
@@ -141,8 +150,9 @@ def test_shares_of_padding_are_a_linear_axis() -> None:
     """It goes from none to all, with a tick at each distribution of lengths; nothing grows along it."""
     points = [vit_s(batch=4, lengths=lengths) for lengths in ("list:197+197+197+197", "list:197+99+49+49")]
     table = results([Case(at, name) for at in points for name in ("eager", "sdpa", "loop")])
-    drawn = {kind(each): main(each).x for each in pictures(table)}
+    drawn = {kind(each): main(each) for each in pictures(table)}
     assert {*drawn} == {(quantity, "padding") for quantity in ("latency", "speedup", "memory")}
-    x = drawn["latency", "padding"]
-    assert (x.kind, x.ends, x.ticks, x.labels) == (Kind.LINEAR, (0.0, 1.0), (0.0, 0.5), ["0%", "50%"])
+    axes = drawn["latency", "padding"]
+    assert (axes.get_xscale(), axes.get_xlim()) == ("linear", (0, 1))
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0%", "50%"]
     assert scalings(plain(table)) == []

@@ -7,10 +7,10 @@ import pytest
 
 from bench.plan.case import Point
 from bench.show.charts.overview import pictures
-from bench.show.charts.winners import STRONGEST
-from bench.show.picture import Picture, Shape
+from bench.show.charts.sheet import Picture
 from tests.make.points import of_layer
 from tests.make.results import timed
+from tests.show.charts.drawn import made, words
 
 TOKENS, WIDTHS, HEADS = (64, 128, 256), (32, 64), 2
 KINDS: dict[str, dict[str, Any]] = {
@@ -43,43 +43,37 @@ def kinds_of_attention() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def drawn() -> Picture:
     """Return the only overview of the kinds."""
-    (only,) = pictures(kinds_of_attention())
+    (only,) = made(pictures(kinds_of_attention()))
     return only
 
 
 def test_each_kind_is_named_by_what_it_differs_in(drawn: Picture) -> None:
     """Those that differ in more come later; one query says its batch too, which no other has."""
     assert drawn.name == "overview-core-cpu-float32-inference-h2-t1"
-    assert [cells.title for cells, _ in drawn.stacks] == [*KINDS, "one query, B=8"]
+    assert [each.get_title("left") for each in drawn.figure.axes[:5]] == [*KINDS, "one query, B=8"]
 
 
-def test_a_cell_has_the_colour_and_the_speedup_of_what_to_use(drawn: Picture) -> None:
-    """The baseline has 1; what is shown to be the fastest has the strongest colour."""
-    plain, causal, biased, *_ = (cells.rows for cells, _ in drawn.stacks)
-    assert [float(row["number"]) for row in causal] == pytest.approx([4.0] * len(causal), rel=0.01)
-    assert {(row["name"], row["number"], row["strength"]) for row in biased} == {("eager", "1.00", STRONGEST)}
+def test_a_cell_has_the_speedup_of_what_to_use(drawn: Picture) -> None:
+    """The baseline has 1."""
+    plain, causal, biased, *_ = ([text.get_text() for text in axes.texts] for axes in drawn.figure.axes)
+    assert [float(each) for each in causal] == pytest.approx([4.0] * len(causal), rel=0.01)
+    assert {*biased} == {"1.00"}
     assert len(plain) == len(TOKENS) * len(WIDTHS)
 
 
 def test_below_a_map_stands_the_speedup_of_sdpa_for_each_width(drawn: Picture) -> None:
-    """Over the same places, on the same scale in all kinds, with a band."""
-    lines = [panel for _, panel in drawn.stacks]
-    assert len({panel.y.ends for panel in lines}) == 1
-    for panel in lines:
-        assert [of.shape for of in panel.marks] == [Shape.RULE, Shape.BAND, Shape.LINE]
-        assert {row["width"] for row in panel.rows} == {*map(str, WIDTHS)}
-        assert panel.x.ticks == TOKENS
-    assert [panel.x.title for panel in lines] == ["tokens N"] * 4 + ["keys M"]
-    assert [row["speedup"] for row in lines[0].rows] == pytest.approx([2.0] * len(lines[0].rows), rel=0.01)
+    """On the same scale in all kinds."""
+    lines = drawn.figure.axes[5:]
+    assert len({axes.get_ylim() for axes in lines}) == 1
+    assert [axes.get_xlabel() for axes in lines] == ["tokens N"] * 4 + ["keys M"]
+    for line in lines[0].lines[1:]:
+        assert [*line.get_ydata()] == pytest.approx([2.0] * len(TOKENS), rel=0.01)
 
 
 def test_the_words_say_what_numbers_and_lines_are(drawn: Picture) -> None:
-    """With the baseline, the widths and the processes; the legend has what is named."""
-    text = " ".join(drawn.notes)
-    assert "number: how many times as fast as eager" in text
-    assert "D = 32 dotted, D = 64 solid" in text
-    assert "3 processes" in text
-    assert [*drawn.legend] == ["eager", "sdpa"]
+    """With the baseline, the widths and the processes."""
+    for each in ("number: how many times as fast as eager", "D = 32 dotted, D = 64 solid", "3 processes"):
+        assert each in words(drawn)
 
 
 def test_one_kind_alone_has_no_overview() -> None:

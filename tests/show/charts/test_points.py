@@ -3,13 +3,14 @@
 import pandas as pd
 import pytest
 
-from bench.analyse.rows import by, grouped, point_of
+from bench.analyse.rows import grouped, point_of
 from bench.plan.case import Point
 from bench.plan.grid import DEFAULTS, MODELS, expand
 from bench.show.charts.points import MOST, labels, picture, pictures
 from bench.show.rows import plain
 from tests.make.points import of_layer, vit_s
 from tests.make.results import timed
+from tests.show.charts.drawn import made, series
 
 POINTS = [vit_s(), vit_s(batch=1, mask="causal"), vit_s(num_heads=12, batch=2)]
 SECONDS = {"eager": 0.04, "sdpa": 0.02, "online": 0.08}
@@ -21,18 +22,16 @@ def of_models(*names: str) -> list[Point]:
 
 
 def test_a_point_is_a_row_with_a_mark_for_each_implementation() -> None:
-    """At its speed-up, with its interval; the baseline has none. Where the first one is fastest is on top."""
-    (drawn,) = pictures(timed(POINTS, SECONDS))
+    """At its speed-up; the baseline has none. Where the first one is fastest is on top."""
+    (drawn,) = made(pictures(timed(POINTS, SECONDS)))
     assert drawn.name.startswith("rows-vit-cpu-float32-inference-")
-    marks = by(drawn.stacks[0][0].rows, "implementation")
-    assert {name: len(own) for name, own in marks.items()} == {"sdpa": 3, "online": 3}
+    marks = series(drawn.figure.axes[0])
     for name, speedup in (("sdpa", 2.0), ("online", 0.5)):
-        assert [row["speedup"] for row in marks[name]] == pytest.approx([speedup] * 3, rel=0.01)
+        assert [x for x, _ in marks[name]] == pytest.approx([speedup] * 3, rel=0.01)
     slower = timed(POINTS[:1], {**SECONDS, "sdpa": 0.03})
-    (mixed,) = pictures(pd.concat([slower, timed(POINTS[1:], SECONDS)]))
-    last = mixed.stacks[0][0].y.ticks[-1]
-    (own,) = [row for row in mixed.stacks[0][0].rows if (row["implementation"], row["label"]) == ("sdpa", last)]
-    assert own["speedup"] == pytest.approx(1.33, rel=0.01)
+    (mixed,) = made(pictures(pd.concat([slower, timed(POINTS[1:], SECONDS)])))
+    x, _ = max(series(mixed.figure.axes[0])["sdpa"], key=lambda at: at[1])
+    assert x == pytest.approx(1.33, rel=0.01)
 
 
 def test_points_of_models_have_their_names() -> None:
@@ -62,6 +61,6 @@ def test_a_row_without_a_time_has_no_mark() -> None:
     """The others of its point stay where they are."""
     table = timed(POINTS, SECONDS)
     table.loc[(table["implementation"] == "sdpa") & (table["batch"] == 1), ["status", "speedup"]] = ["oom", None]
-    (panel,) = picture(grouped(plain(table), point_of), "eager").stacks[0]
-    assert [len(own) for own in by(panel.rows, "implementation").values()] == [2, 3]
-    assert len(panel.y.ticks) == 3
+    (of,) = made(iter([picture(grouped(plain(table), point_of), "eager")]))
+    marks = series(of.figure.axes[0])
+    assert [len(marks[name]) for name in ("sdpa", "online")] == [2, 3]

@@ -8,10 +8,10 @@ import pytest
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.charts.scatter import frontiers, rooflines
-from bench.show.picture import Kind, Panel, Shape
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS, work_of
 from tests.make.points import vit_s
 from tests.make.results import modelled, results
+from tests.show.charts.drawn import made, series, words
 
 NAMES = ("eager", "sdpa")
 POINTS = [vit_s(num_tokens=number) for number in (50, 577)]
@@ -34,30 +34,18 @@ def table(*, others: bool = False) -> pd.DataFrame:
 
 
 def test_a_mark_stands_at_the_rate_of_its_case_under_the_roof() -> None:
-    """The roof rises with the bytes per second up to the ridge, and is flat beyond; words say both rates.
-
-    A ridge that is far from all cases is not drawn: half of the picture would be empty.
-    """
+    """The roof rises with the bytes per second up to the ridge, and is flat beyond; words say both rates."""
     of = table()
-    (panel,) = (each.stacks[0][0] for each in rooflines(of))
-    rows = [row for row in panel.rows if row["implementation"] == "sdpa"]
+    (drawn,) = made(rooflines(of))
+    axes = drawn.figure.axes[0]
     works = [work for each in POINTS if (work := work_of(each, {}))]
-    intensities = [work.intensity for work in works]
-    assert [row["intensity"] for row in rows] == pytest.approx(intensities)
     latencies = of.loc[of["implementation"] == "sdpa", "latency_s"]
     rates = [(work.flops or 0) / time for work, time in zip(works, latencies, strict=True)]
-    assert [row["flops_per_s"] for row in rows] == pytest.approx(rates)
-    roof = panel.marks[0].rows or []
-    assert [each["y"] for each in roof] == pytest.approx([min(1e11, 1e9 * each["x"]) for each in roof])
-    assert [each["x"] for each in roof] == pytest.approx([min(intensities) / 2, 100, max(intensities) * 2])
-    assert words(panel) == ["matrix products 100 GFLOP/s", "copy 1.00 GB/s"]
-    (far,) = (each.stacks[0][0] for each in rooflines(of.assign(**{CEILING_BYTES: 1e11})))
-    assert "copy 100 GB/s is the ceiling below 1 operations per byte" in words(far)[0]
-
-
-def words(panel: Panel) -> list[str]:
-    """Return the texts of a panel."""
-    return [row[each.text] for each in panel.marks if each.shape is Shape.TEXT for row in each.drawn(panel.rows)]
+    at = [(work.intensity, rate) for work, rate in zip(works, rates, strict=True)]
+    assert [x for of in series(axes)["sdpa"] for x in of] == pytest.approx([x for of in at for x in of])
+    roof = axes.lines[0].get_xydata().tolist()
+    assert [y for _, y in roof] == pytest.approx([min(1e11, 1e9 * x) for x, _ in roof])
+    assert "matrix products 100 GFLOP/s, copy 1.00 GB/s" in words(drawn)
 
 
 def test_a_setting_with_ceilings_is_a_picture() -> None:
@@ -88,18 +76,15 @@ def table_of_frontier(
 
 
 def test_a_mark_stands_at_time_and_error_and_what_nothing_beats_has_a_ring() -> None:
-    """Each has its interval on logarithmic axes; among those in rings time rises and error falls."""
-    (panel,) = (each.stacks[0][0] for each in frontiers(table_of_frontier()))
-    for scale, column in ((panel.x, "latency_s"), (panel.y, "error")):
-        values = [row[column] for row in panel.rows]
-        assert scale.kind is Kind.LOG
-        assert scale.ends is not None
-        assert scale.ends[0] < min(values) < max(values) < scale.ends[1]
-    rings = [(row["latency_s"], row["error"]) for row in panel.marks[0].rows or []]
+    """Among those in rings time rises and error falls."""
+    (drawn,) = made(frontiers(table_of_frontier()))
+    axes = drawn.figure.axes[0]
+    rings = axes.lines[0].get_xydata().tolist()
     assert rings == sorted(rings)
     assert [error for _, error in rings] == sorted((error for _, error in rings), reverse=True)
-    for row in panel.rows:
-        assert any(time <= row["latency_s"] and error <= row["error"] for time, error in rings)
+    assert {name: len(at) for name, at in series(axes).items()} == {"eager": 2, "sdpa": 2}
+    for own in series(axes).values():
+        assert all(any(time <= x and error <= y for time, error in rings) for x, y in own)
 
 
 def test_each_shape_with_a_choice_is_a_picture() -> None:

@@ -1,16 +1,15 @@
 """The pictures of where the time of calls goes, by their data."""
 
 import dataclasses
-import itertools
-from typing import Any
 
 import pytest
+from matplotlib.colors import to_hex
 
 from bench.show.charts import stages as pictures
-from bench.show.figures.page import text_width
 from bench.show.palette import CATEGORY_COLOURS, OTHER, stage_colour
 from bench.store.profile import Profile, ProfiledOperator
 from tests.make.profiles import STEPS, profile, stepwise
+from tests.show.charts.drawn import made, words
 
 EAGER = tuple(
     ProfiledOperator(name, 1, time_s, 0)
@@ -32,62 +31,25 @@ def of_point(mode: str) -> list[Profile]:
     ]
 
 
-def drawn(profiles: list[Profile], kind: str, implementation: str = "") -> list[dict[str, Any]]:
-    """Return what is drawn of profiles, of one implementation if it is named."""
-    rows, _ = pictures.segments(pictures.bars(profiles))
-    return [row for row in rows if row["kind"] == kind and implementation in ("", row["implementation"])]
-
-
-def test_segments_are_as_wide_as_their_stages_took_and_the_whole_is_marked() -> None:
-    """From 0 on, in the colours of the stages, the backward pass last; a mark at the latency, and the residual."""
-    own = drawn(of_point("inference"), "segment", "stepwise")
-    assert own[0]["start"] == 0
-    for row, (stage, (_, time_s, _)) in zip(own, STEPS.items(), strict=True):
-        assert (row["name"], row["fill"]) == (stage, stage_colour(stage))
-        assert row["end"] - row["start"] == pytest.approx(time_s)
-    train = drawn(of_point("train"), "segment", "stepwise")
-    assert all(one["end"] == other["start"] for one, other in itertools.pairwise(train))
-    assert ["upper" in row for row in train] == [False] * len(STEPS) + [True] * len(STEPS)
-    assert [row["name"] for row in train[len(STEPS) :]] == [f"{stage}, backward" for stage in STEPS]
-    assert [row["fill"] for row in train[len(STEPS) :]] == [row["fill"] for row in train[: len(STEPS)]]
-    profiles = of_point("inference")
-    for each in profiles:
-        (mark,) = drawn(profiles, "whole", each.case.implementation)
-        assert mark["start"] == each.timed_s
-    assert drawn(profiles, "whole", "stepwise")[0]["residual"] == "residual -500 µs (-5.1%)"
-    assert drawn(profiles, "residual", "stepwise") == []
-    (gap,) = drawn([stepwise(residual_s=0.5e-3)], "residual")
-    assert gap["end"] - gap["start"] == pytest.approx(0.5e-3)
+def test_segments_are_as_wide_as_their_stages_took() -> None:
+    """From 0 on, in the colours of the stages; the residual fills what is left of the whole."""
+    (of,) = made(pictures.pictures([stepwise(residual_s=0.5e-3)]))
+    *stages, residual = (box for each in of.figure.axes[0].containers for box in each)
+    assert stages[0].get_x() == 0
+    for box, (stage, (_, time_s, _)) in zip(stages, STEPS.items(), strict=True):
+        assert to_hex(box.get_facecolor()) == stage_colour(stage)
+        assert box.get_width() == pytest.approx(time_s)
+    assert residual.get_width() == pytest.approx(0.5e-3)
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_every_segment_is_named_with_its_time_in_it_or_below(mode: str) -> None:
-    """However long a name is, no two names touch, and none is wider than its segment or beyond the axes."""
-    profiles = of_point(mode)
-    rows, height = pictures.segments(pictures.bars(profiles))
-    scale = pictures.WIDTH / max(row["end"] for row in rows if "end" in row)
-    inside = [row for row in rows if row["kind"] == "segment" and row["text"]]
-    below = [row for row in rows if row["kind"] == "name"]
-    assert len(inside) + len(below) == sum(len(bar.segments) for bar in pictures.bars(profiles))
-    for row in inside:
-        assert max(text_width(word, pictures.SMALL_SIZE) for word in row["text"]) < (row["end"] - row["start"]) * scale
-    lines = itertools.groupby(below, lambda row: row["top"])
-    for top, line in lines:
-        ends = [
-            (row["start"] * scale, row["start"] * scale + text_width(row["text"], pictures.SMALL_SIZE)) for row in line
-        ]
-        assert all(one[1] < other[0] for one, other in itertools.pairwise(ends))
-        assert ends[-1][1] < pictures.WIDTH
-        assert top < height
-    assert {"copy_ 200 µs", "9 other 9.00 µs"} <= {row["text"] for row in below}
-
-
-def test_no_name_stands_under_the_mark_of_the_whole() -> None:
-    """It goes below the bar then."""
-    operators = tuple(ProfiledOperator(f"aten::{name}", 1, 1e-3, 0) for name in ("mm", "bmm"))
-    for timed_s, named in ((1.5e-3, ["mm"]), (2e-3, ["mm", "bmm"])):
-        rows, _ = pictures.segments(pictures.bars([dataclasses.replace(profile(operators=operators), timed_s=timed_s)]))
-        assert [row["name"] for row in rows if row["kind"] == "segment" and row["text"]] == named
+    """However long a name is."""
+    (of,) = made(pictures.pictures(of_point(mode)))
+    for bar in pictures.bars(of_point(mode)):
+        assert all(each.name in words(of) for each in bar.segments)
+    assert "copy_ 200 µs · 9 other 9.00 µs" in words(of)
+    assert "residual -500 µs" in words(of)
 
 
 def bar_of(*operators: ProfiledOperator) -> pictures.Bar:

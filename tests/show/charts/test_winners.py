@@ -8,10 +8,11 @@ from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import load_sweep
-from bench.show.charts.winners import STRONGEST, maps, picture, pictures
+from bench.show.charts.winners import STRONGEST, colour, maps, pictures
 from bench.show.palette import light, mix, style
 from tests.make.points import of_layer, vit_s
 from tests.make.results import Fate, quick, results, timed
+from tests.show.charts.drawn import made, words
 from tests.show.test_palette import contrast
 
 GRID = [vit_s(num_tokens=tokens, num_heads=heads) for tokens in (50, 197) for heads in (3, 6)]
@@ -51,7 +52,7 @@ def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
         "winners-tokens-channels-vit-cpu-float32-inference-b8-h6-t1",
     ]
     mixed, shown, alone = (
-        " ".join(next(pictures(table)).notes)
+        words(made(pictures(table))[0])
         for table in (quick(), timed(GRID, SECONDS), timed(GRID, SECONDS, processes=1))
     )
     assert "bounds are of 99 % over 3 processes" in mixed
@@ -68,9 +69,6 @@ def test_one_query_has_a_map_over_its_keys() -> None:
     (winners,) = maps(timed([*points, of_layer("core", num_tokens=64, num_heads=2, channels=16)], SECONDS))
     assert (winners.along, winners.axis) == (KEYS, CHANNELS)
     assert [*winners.cells] == [(64, 16), (64, 32), (128, 16), (128, 32)]
-    drawn = picture(winners)
-    assert drawn.name.startswith("winners-keys-channels-core-")
-    assert "keys and channels" in drawn.heading
 
 
 @pytest.mark.slow
@@ -105,9 +103,8 @@ def test_a_cell_has_the_colour_of_what_to_use_as_strong_as_that_is_sure() -> Non
         timed(GRID, SECONDS, processes=1),
     ):
         (winners,) = maps(table)
-        ((name, share),) = {(row["name"], row["strength"]) for row in picture(winners).stacks[0][0].rows}
-        assert name == "sdpa"
-        shares.append(share)
-    assert shares[0] == STRONGEST
-    assert shares == sorted({*shares}, reverse=True)
+        (shade,) = {colour(each) for each in winners.cells.values()}
+        shares.append(shade)
+    assert shares[0] == mix(light("surface"), style("sdpa").colour, STRONGEST)
+    assert shares == sorted({*shares})
     assert len(shares) == 4
