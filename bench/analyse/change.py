@@ -17,7 +17,6 @@ SHOWN = (
     "speedup_low",
     "speedup_high",
     "log_ratio_freedom",
-    "log_time_error",
     "processes",
     "latency_s",
     "standing",
@@ -26,18 +25,13 @@ SHOWN = (
 )
 """Columns of both sides that a row of a comparison has."""
 
-WELL = 3
-"""A row that both runs measured in so many processes was measured well. In a race these are the ones that may be the
-fastest."""
-
-
 @dataclass(frozen=True)
 class Change:
     """What became of a case: its row on the first side and on the new one, empty if a side has none, and the verdict.
 
     `ratio` is the new speed over the first, above 1 if the new side is faster, with its interval.
     If many are judged together, `p` tests whether a change exceeds the margin, and `p_holm` is adjusted for their
-    number. `by_level` says whether the ratio is relative to the common level of its point.
+    number.
     """
 
     case: Case
@@ -47,7 +41,6 @@ class Change:
     ratio: Interval = UNKNOWN
     p: float = math.nan
     p_holm: float = math.nan
-    by_level: bool = False
 
     @property
     def point(self) -> Point:
@@ -58,11 +51,6 @@ class Change:
     def is_judged(self) -> bool:
         """Whether it has a verdict of statistics and an interval."""
         return self.verdict in JUDGED and self.ratio.is_known
-
-    @property
-    def is_well_measured(self) -> bool:
-        """Whether both sides were measured in WELL processes or more."""
-        return min(row.get("processes") or 0 for row in (self.base, self.new)) >= WELL
 
     @property
     def memory(self) -> float:
@@ -92,4 +80,4 @@ class Change:
         rows = dict(zip(SIDES, (self.base, self.new), strict=True))
         of_sides = {f"{side}_{name}": rows[side].get(name) for name in SHOWN for side in SIDES}
         case = {"verdict": self.verdict, **self.case.columns()}
-        return {**case, **self.numbers(), **tests, "by_level": self.by_level, **of_sides}
+        return {**case, **self.numbers(), **tests, **of_sides}

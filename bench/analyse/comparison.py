@@ -6,27 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from bench.analyse.change import SHOWN, SIDES, WELL, Change
-from bench.analyse.comparable import with_one_name
-from bench.analyse.rows import Row, grouped, log_speedups, numbers, plain
-from bench.analyse.summary import summarise
+from bench.analyse.change import SHOWN, SIDES, Change
+from bench.analyse.rows import Row, grouped, log_speedups, plain
 from bench.plan import verdicts
 from bench.plan.case import CASE_COLUMNS, Case
-from bench.plan.errors import NotComparable, WrongRequest, unknown
+from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.verdicts import MARGIN
-from bench.stats.between_runs import BetweenRuns, of_changes
-from bench.stats.estimates import Array, Estimates, Interval, combined, ratios
-from bench.stats.levels import relative
-from bench.stats.limits import EQUIVALENCE, LEVEL, Limits, Truths, holm, judged
-from bench.store.record import Record
-from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, baseline_of
+from bench.stats.estimates import Estimates, Interval, combined, ratios
+from bench.stats.limits import EQUIVALENCE, LEVEL, Limits, holm, judged
+from bench.store.table import COLUMNS, NUMBER, TEXT, baseline_of
 
 TYPES = {
     **{name: COLUMNS[name] for name in CASE_COLUMNS},
     **{f"{side}_{name}": COLUMNS[name] for side in SIDES for name in SHOWN},
     **dict.fromkeys(("change", "change_low", "change_high", "p", "p_holm"), NUMBER),
     "verdict": TEXT,
-    "by_level": TRUTH,
 }
 """The pandas type of each column of a comparison."""
 
@@ -44,37 +38,25 @@ def compare(
     margin: float = MARGIN,
     equivalence: float = EQUIVALENCE,
     level: float = LEVEL,
-    by_level: bool = True,
 ) -> pd.DataFrame:
     """Return one row per case of either table: the change of its speed, the interval and the verdict.
 
-    `change` is NEW's speed over BASE's, above 1 if NEW is faster, relative to the common level of the rows of the point
-    that both runs measured well; `by_level` says whether. Else, or if there are too few of these or the baseline moved
-    against them, it is that of the speed-up over the baseline. `change_low` and `change_high` are its 95 % interval.
+    `change` is NEW's speed-up over BASE's, above 1 if NEW is faster; `change_low` and `change_high` are its 95 % interval.
     Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
-    Runs differ by more than their errors; the rows themselves tell by how much (`compared`).
     Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are open,
     because their ratios are 1 without scatter.
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
     case.
     """
-    changes, _ = compared(base, new, Limits(margin, equivalence, level), by_level=by_level)
+    changes = compared(base, new, Limits(margin, equivalence, level))
     return pd.DataFrame([change.columns() for change in changes], dtype=object).astype(TYPES)
 
 
-def compared(
-    base: pd.DataFrame, new: pd.DataFrame, limits: Limits, *, by_level: bool = True
-) -> tuple[list[Change], BetweenRuns]:
-    """Return the changes of `compare`, and what two runs differ by beyond the errors of their rows.
-
-    The machine's state differs from one run to another, and with it the ratios of unlike kernels.
-    """
+def compared(base: pd.DataFrame, new: pd.DataFrame, limits: Limits) -> list[Change]:
+    """Return the changes of `compare`."""
     pairs = _matched(base, new)
-    baseline = _shared_baseline(base, new)
-    within, is_by_level = _log_changes(pairs, baseline if by_level else None)
-    between = of_changes(within, [case.implementation for case in pairs])
-    logs = _sum((1, 1), within, _run_errors(between, len(pairs)))
+    baseline, logs = _shared_baseline(base, new), _log_changes(pairs)
     p = limits.p_changed(logs)
     p_holm = holm(p)
     by_statistics = judged(logs, p_holm < limits.level, limits)
@@ -84,9 +66,7 @@ def compared(
         for (case, rows), verdict in zip(pairs.items(), by_statistics, strict=True)
     ]
     in_base, in_new = zip(*pairs.values(), strict=True)
-    tests = p.tolist(), p_holm.tolist(), is_by_level.tolist()
-    changes = [*map(Change, pairs, of_rows, in_base, in_new, of_ratios, *tests)]
-    return changes, between
+    return [*map(Change, pairs, of_rows, in_base, in_new, of_ratios, p.tolist(), p_holm.tolist())]
 
 
 def is_compared(changes: Iterable[Change]) -> bool:
@@ -98,25 +78,12 @@ def is_compared(changes: Iterable[Change]) -> bool:
     )
 
 
-def rebased(base: Sequence[Record], new: Sequence[Record], baseline: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables of two runs with ratios to this baseline; raises WrongRequest if one didn't measure it."""
-    in_base, in_new = (
-        dict.fromkeys(record.case.implementation for record in records if record.status == "ok")
-        for records in (base, new)
-    )
-    names = [name for name in in_base if name in in_new]
-    if baseline not in names:
-        raise unknown("baseline", baseline, names or ["the shared implementations, of which there are none"])
-    return summarise(base, baseline), summarise(new, baseline)
-
-
 def _matched(base: pd.DataFrame, new: pd.DataFrame) -> Pairs:
     """Return the rows of every case of either table.
 
     Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
     """
-    sides = zip(("BASE", "NEW"), with_one_name(base, new), strict=True)
-    in_base, in_new = (_by_case(side, table) for side, table in sides)
+    in_base, in_new = _by_case("BASE", base), _by_case("NEW", new)
     if not in_base.keys() & in_new.keys():
         raise NotComparable(f"BASE and NEW share no case{_disjoint([*in_base], [*in_new])}")
     return {case: (in_base.get(case, {}), in_new.get(case, {})) for case in dict.fromkeys([*in_base, *in_new])}
@@ -168,47 +135,9 @@ def _by_status(base: Row, new: Row, *, is_baseline: bool) -> str:
     return verdicts.NEWLY_FAILING if base_ok else verdicts.FIXED if new_ok else verdicts.NOT_MEASURED
 
 
-def _log_changes(pairs: Pairs, baseline: str | None) -> tuple[Estimates, Truths]:
-    """Return the changes of the log speeds with the errors of both sides, and which are relative to a common level.
-
-    The others, and all without a `baseline`, are those of speed-ups, as is the baseline's. What has no interval on a
-    side can't be judged.
-    """
-    rows = [*zip(*pairs.values(), strict=True)]
-    sides = [log_speedups(of) for of in rows]
-    changes = _difference(sides, [side.error for side in sides])
-    alone = _difference(sides, [numbers(of, "log_time_error") for of in rows])
-    is_well = np.minimum(*(np.nan_to_num(numbers(of, "processes")) for of in rows)) >= WELL
-    names, points = [case.implementation for case in pairs], [case.point for case in pairs]
-    is_by_level = np.zeros(len(pairs), dtype=bool)
-    for own in grouped(range(len(pairs)), lambda place: points[place]).values():
-        of_baseline = [number for number, place in enumerate(own) if names[place] == baseline]
-        level = relative(_at(alone, own), is_well[own], of_baseline[0]) if of_baseline else None
-        if level is not None:
-            others = [number for number in range(len(own)) if number not in of_baseline]
-            at = np.array(own)[others]
-            is_by_level[at] = True
-            for name, part in vars(level).items():
-                getattr(changes, name)[at] = part[others]
-    return changes, is_by_level
-
-
-def _at(of: Estimates, places: Sequence[int]) -> Estimates:
-    return Estimates(of.value[places], of.error[places], of.freedom[places])
-
-
-def _difference(sides: Sequence[Estimates], errors: Sequence[Array]) -> Estimates:
-    """Return the second of two sides less the first, with these errors; one that is not above 0 is none."""
-    pairs = zip(sides, errors, strict=True)
-    return _sum((-1, 1), *(Estimates(of.value, np.where(error > 0, error, np.nan), of.freedom) for of, error in pairs))
-
-
-def _sum(signs: tuple[int, int], one: Estimates, other: Estimates) -> Estimates:
-    parts = (np.stack([getattr(of, name) for of in (one, other)], axis=-1) for name in ("value", "error", "freedom"))
-    return combined(np.array(signs, dtype=np.float64), Estimates(*parts))
-
-
-def _run_errors(by_rows: BetweenRuns, count: int) -> Estimates:
-    """Return the error of each of `count` rows that comes from different runs; 0 if it isn't known."""
-    pair = BetweenRuns(0.0, math.inf) if math.isnan(by_rows.sd) else by_rows
-    return Estimates(*(np.full(count, each) for each in (0.0, pair.sd, pair.freedom)))
+def _log_changes(pairs: Pairs) -> Estimates:
+    """Return the changes of the log speed-ups; what has no interval on a side can't be judged."""
+    sides = [log_speedups(of) for of in zip(*pairs.values(), strict=True)]
+    parts = (np.stack([getattr(of, name) for of in sides], axis=-1) for name in ("value", "error", "freedom"))
+    value, error, freedom = parts
+    return combined(np.array([-1.0, 1.0]), Estimates(value, np.where(error > 0, error, np.nan), freedom))

@@ -37,24 +37,22 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str, stamp: str = "") -> None:
-    """Print an answer, a text as it is, or write it into a file and print the headline; every line has the stamp.
+def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str) -> None:
+    """Print an answer, a text as it is, or write it into a file and print the headline.
 
     Raises WrongRequest if the file can't be written.
     """
     if path:
-        write(path, answer if isinstance(answer, str) else rendered(answer, stamp))
-        say(*(f"{stamp} | {path}: {line}" if stamp else f"{path}: {line}" for line in headline))
+        write(path, answer if isinstance(answer, str) else rendered(answer))
+        say(*(f"{path}: {line}" for line in headline))
     elif isinstance(answer, str):
         sys.stdout.write(answer)
     else:
-        console().print(render(answer, stamp))
+        console().print(render(answer))
 
 
-def in_format(
-    form: str, blocks: Iterable[Block], data: Mapping[str, Callable[[], str]], stamp: str = ""
-) -> str | Iterable[Block]:
+def in_format(form: str, blocks: Iterable[Block], data: Mapping[str, Callable[[], str]]) -> str | Iterable[Block]:
     """Return blocks for a terminal, or their text as Markdown or as `data` has it for another format."""
     if form in data:
         return data[form]()
-    return markdown(blocks, stamp) if form == "markdown" else blocks
+    return markdown(blocks) if form == "markdown" else blocks

@@ -49,11 +49,10 @@ def _saved(path: str) -> "AnalysedRun":
     return AnalysedRun(path)
 
 
-def _add_answer(add_option: Callable[..., Any], formats: Sequence[str], what: str) -> None:
+def _add_answer(add_option: Callable[..., Any], formats: Sequence[str]) -> None:
     """Add the options that say in which form an answer comes, and where it is written."""
     add_option("--format", choices=formats, default=formats[0], help=f"(default: {formats[0]})")
     add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
-    add_option("--report", metavar="FILE.html", type=Path, help=f"write the page of the {what}")
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -97,23 +96,14 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         help=f"a change up to this share is not acted on (default: {MARGIN})",
     )
     add_option(
-        "--baseline",
-        metavar="IMPLEMENTATION",
-        default="",
-        help="take ratios to this implementation, if the baseline itself changed (default: the baseline of the runs)",
-    )
-    add_option(
         "--fail-on",
         metavar="VERDICT,…",
         default=fail_on,
         help=f"end with status 1 if a row has one of these: {verdicts} (default: {fail_on})",
     )
-    add_option(
-        "--force", action="store_true", help="compare runs of different conditions all the same; every line is stamped"
-    )
+    add_option("--force", action="store_true", help="compare runs of different conditions all the same")
     add_option("--all", action="store_true", help="list every row, not only what changed")
-    _add_answer(add_option, COMPARE_FORMATS, "comparison")
-    add_option("--plot", metavar="FILE.png", type=Path, help="draw all judged rows with their intervals")
+    _add_answer(add_option, COMPARE_FORMATS)
 
 
 def add_duel(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +142,8 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
     add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
     add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
     options.add_effort(add_option, "timeout_s", "allow_error")
-    _add_answer(add_option, FORMATS, "duel")
+    _add_answer(add_option, FORMATS)
+    add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
 
 
 def add_advise(parser: argparse.ArgumentParser) -> None:

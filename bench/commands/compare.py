@@ -7,47 +7,32 @@ from bench.analyse import comparison as comparing
 from bench.analyse.comparable import unlike_conditions
 from bench.commands import BAD, FINE, in_format, put, say
 from bench.commands.arguments import COMPARE_FORMATS
-from bench.plan.case import CONTROL
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.verdicts import named
 from bench.show.comparison import notes
-from bench.show.comparison.report import ONE_SIDED, Report, as_csv, as_json, blocks, headline
+from bench.show.comparison.report import Report, as_csv, as_json, blocks, headline
 from bench.show.doubts import control_warning
-from bench.show.text import counted
 from bench.stats.limits import Limits
-from bench.store import journal, saved_run
-from bench.store.record import Record
+from bench.store import saved_run
 from bench.store.saved_run import SavedRun
-
-SIDES = ("BASE", "NEW")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare two runs, machine by machine if one of them was merged; BAD if a row has a verdict of `--fail-on`."""
     failing = named(arguments.fail_on)
-    if arguments.plot:
-        from bench.show.charts import catalogue  # slow to import
-
-        catalogue.check_name(arguments.plot)
     pairs = _machines(arguments.base, arguments.new)
-    if "" not in pairs and (arguments.to or arguments.plot):
-        raise WrongRequest("--to and --plot take the runs of one machine, such as the folders inside a merged run")
+    if "" not in pairs and arguments.to:
+        raise WrongRequest("--to takes the runs of one machine, such as the folders inside a merged run")
     regressed = False
     for env_id, (base, new) in pairs.items():
-        page = arguments.report
-        if page and len(pairs) > 1:
-            page = page.with_stem(f"{page.stem}-{env_id}")
         if env_id:
             name = saved_run.name_of(new.environment) if new.environment else env_id
-            say(f"machine {name}" + (f", page {page}" if page else ""), stderr=arguments.format != COMPARE_FORMATS[0])
+            say(f"machine {name}", stderr=arguments.format != COMPARE_FORMATS[0])
         report = _report(arguments, base, new)
-        _put(report, arguments)
-        if arguments.plot and not catalogue.draw_comparison(report, arguments.plot):
-            say(f"{_prefix(report)}nothing to draw: no row was judged", stderr=True)
-        if page:
-            from bench.show.pages import comparison as web  # slow to import
-
-            web.write(page, report, base, new)
+        if arguments.format == "csv":  # which has no place for them
+            say(headline(report), *report.notes, stderr=True)
+        data = {"csv": partial(as_csv, report), "json": partial(as_json, report)}
+        put(in_format(arguments.format, blocks(report), data), arguments.to, headline(report))
         regressed |= any(change.verdict in failing for change in report.changes)
     return BAD if regressed else FINE
 
@@ -74,48 +59,10 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
             f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
             "--force compares them all the same"
         )
-    baseline = arguments.baseline
-    judged = comparing.rebased(_records(base), _records(new), baseline) if baseline else (base.table, new.table)
-    changes, by_rows = comparing.compared(*judged, limits, by_level=not baseline)
+    changes = comparing.compared(base.table, new.table, limits)
     if not comparing.is_compared(changes):
-        shared = sum(change.verdict not in ONE_SIDED for change in changes)
-        raise NotComparable(
-            f"nothing can be compared: BASE and NEW share {counted(shared, 'case')}, "
-            "none of them with a speed-up on both sides besides the baseline"
-        )
-    sides = zip(SIDES, (base, new), strict=True)
-    return Report(
-        changes,
-        limits,
-        rebased_to=baseline,
-        unlike=tuple(unlike),
-        doubts=tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole))),
-        unlike_runs=tuple(map(str, notes.unlike(base, new))),
-        notes=tuple(map(str, notes.about(base, new, baseline, changes, by_rows))),
-        shows_all=arguments.all,
-        again=new.again,
-    )
-
-
-def _records(saved: SavedRun) -> list[Record]:
-    """Return the records of a run's implementations, and print a warning for lines of its journal that don't count."""
-    say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
-    if not saved.contents.entries:
-        raise WrongRequest(
-            f"--baseline needs the {journal.JOURNAL} that {saved} was made from, "
-            "because ratios are paired anew within rounds; expected a run folder that holds it"
-        )
-    return [record for record in saved.records if record.case.implementation != CONTROL]
-
-
-def _put(report: Report, arguments: argparse.Namespace) -> None:
-    """Print the report, or write it into a file and print its headline."""
-    prefix, lines = _prefix(report), headline(report)
-    if arguments.format == "csv":  # which has no place for them
-        say(*(f"{prefix}{line}" for line in (*lines, *report.notes)), stderr=True)
-    data = {"csv": partial(as_csv, report), "json": partial(as_json, report)}
-    put(in_format(arguments.format, blocks(report), data, report.mark), arguments.to, *lines, stamp=report.mark)
-
-
-def _prefix(report: Report) -> str:
-    return f"{report.mark} | " if report.mark else ""
+        raise NotComparable("BASE and NEW share no case with a speed-up on both sides besides the baseline")
+    sides = (("BASE", base), ("NEW", new))
+    doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
+    said = (*doubts, *notes.about(base, new, changes))
+    return Report(changes, limits, tuple(unlike), said, arguments.all, new.again)

@@ -13,7 +13,7 @@ MOST_CHARACTERS = 60_000
 LONGEST_FOREIGN = 400
 """Characters of other programs' text that are shown; the run's journal has all of it."""
 
-RULE, FOLD, UNFOLD = "| ---", "<details><summary>", "</details>"
+FOLD, UNFOLD = "<details><summary>", "</details>"
 
 FORMATTING, ESCAPED = re.compile(r"([\\`*<\[]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))"), r"\\\1"
 """What formats, and how it stands for itself; an underscore inside a word formats nothing."""
@@ -22,13 +22,12 @@ Part = tuple[list[str], bool]
 """Lines that belong together, and whether they may be cut; parts are set apart by an empty line."""
 
 
-def markdown(blocks: Iterable[Block], stamp: str = "") -> str:
-    """Return blocks as Markdown; every line holds the stamp, if there is one.
+def markdown(blocks: Iterable[Block]) -> str:
+    """Return blocks as Markdown.
 
     Rows of tables and text of other programs that don't fit into a comment are counted.
     """
-    parts = [part for block in blocks for part in _parts(block)]
-    marked = [([_stamped(line, stamp) for line in lines], may_be_cut) for lines, may_be_cut in parts if lines]
+    marked = [part for block in blocks for part in _parts(block) if part[0]]
     room = MOST_CHARACTERS - sum(len(line) + 1 for lines, may_be_cut in marked if not may_be_cut for line in lines)
     texts = []
     for lines, may_be_cut in marked:
@@ -36,8 +35,7 @@ def markdown(blocks: Iterable[Block], stamp: str = "") -> str:
         if may_be_cut:
             fitting, room = _fitting(lines, room)
             if left_out := len(lines) - len(fitting):
-                words = f"{left_out} more are left out, because a comment has no room for them"
-                fitting = [*fitting, "", _stamped(words, stamp)]
+                fitting = [*fitting, "", f"{left_out} more are left out, because a comment has no room for them"]
         texts.append("\n".join(fitting))
     return visible("\n\n".join(texts)) + "\n"
 
@@ -98,13 +96,3 @@ def _fitting(lines: Sequence[str], room: int) -> tuple[list[str], int]:
     ends = list(itertools.accumulate(len(line) + 1 for line in lines))
     fitting = [line for line, end in zip(lines, ends, strict=True) if end <= room]
     return fitting, 0 if len(fitting) < len(lines) else room - (ends[-1] if ends else 0)
-
-
-def _stamped(line: str, stamp: str) -> str:
-    """Return a line with the stamp after its leading markup; a row of a table gets a cell with the stamp."""
-    if not stamp or line == UNFOLD:
-        return line
-    if line.startswith("|"):
-        return f"{RULE} {line}" if line.startswith(RULE) else f"| {stamp} {line}"
-    markup = next(start for start in ("- ", FOLD, "") if line.startswith(start))
-    return f"{markup}{stamp}: {line.removeprefix(markup)}"

@@ -7,23 +7,14 @@ import pytest
 
 from bench.analyse import comparable
 from bench.analyse.change import Change
-from bench.analyse.comparable import (
-    CommonShift,
-    common_shift,
-    is_steady,
-    raw_change,
-    state_differences,
-    unmatched,
-    with_one_name,
-)
-from bench.plan.case import HUGE, RETAINED
+from bench.analyse.comparable import is_steady, raw_change, state_differences
 from bench.store import environment as environments
 from bench.store import table as store
 from bench.store.environment import Environment
 from bench.store.saved_run import SavedRun
 from tests.make.comparisons import compare
 from tests.make.records import case, environment
-from tests.make.rows import at, baseline, cases, failed, of_layers, row, table
+from tests.make.rows import at, baseline, cases, failed, row, table
 
 
 def unlike_conditions(base: Path, new: Path) -> list[str]:
@@ -68,25 +59,6 @@ def test_files_without_an_environment_are_compared_by_the_env_id_of_their_rows(
     base = run(tmp_path / "base", environment() if has_environment else None, env_id="aaaa")
     same, other = (run(tmp_path / env_id, None, env_id=env_id) for env_id in ("aaaa", "bbbb"))
     assert (unlike_conditions(base, same), unlike_conditions(base, other)) == ([], ["env_id aaaa against bbbb"])
-
-
-def test_memory_in_huge_pages_has_one_name_in_a_comparison(tmp_path: Path) -> None:
-    """`retained-huge` of an older run is `retained` of a newer one; `retained` without huge pages is told from both."""
-    of = {"older": (HUGE, 1 << 21), "newer": (RETAINED, 1 << 22), "small": (RETAINED, None)}
-    runs = {}
-    for name, (allocator, huge_bytes) in of.items():
-        runs[name] = tmp_path / name
-        runs[name].mkdir()
-        rows = table(row(case("sdpa", allocator=allocator), [0.0, 0.1], huge_bytes=huge_bytes))
-        store.save(rows, runs[name])
-    tables = {name: store.load(path) for name, path in runs.items()}
-    for pair in (("older", "newer"), ("newer", "older")):
-        sides = with_one_name(*(tables[name] for name in pair))
-        assert [side["allocator"].tolist() for side in sides] == [[RETAINED]] * 2
-        assert unlike_conditions(*(runs[name] for name in pair)) == []
-    assert with_one_name(tables["older"], tables["older"])[0]["allocator"].tolist() == [HUGE]
-    (line,) = unlike_conditions(runs["small"], runs["newer"])
-    assert line.startswith("huge pages: ")
 
 
 def test_files_in_one_folder_are_told_apart_by_their_rows(tmp_path: Path) -> None:
@@ -180,46 +152,6 @@ def compared(changes: dict[str, float], failing: tuple[str, int] | None = None) 
 
 
 @pytest.mark.parametrize(
-    ("changes", "failing", "shift"),
-    [
-        ({"sdpa": 0.9, "mha": 0.891, "flex": 0.927}, None, CommonShift("slower", 9, 9, 3, "sdpa")),
-        ({"sdpa": 1.1, "mha": 1.089, "flex": 1.133}, None, CommonShift("faster", 9, 9, 3, "sdpa")),
-        ({"mha": 0.5, "sdpa": 0.9, "flex": 0.93}, None, CommonShift("slower", 9, 9, 3, "sdpa")),
-        ({"sdpa": 0.9, "mha": 0.88, "flex": 0.93}, ("sdpa", 50), CommonShift("slower", 8, 8, 3, "mha")),
-    ],
-)
-def test_most_rows_in_one_direction_are_a_shift(
-    changes: dict[str, float], failing: tuple[str, int] | None, shift: CommonShift
-) -> None:
-    """Three implementations that all lost a tenth at all points, against eager: eager may be what changed.
-
-    The other baseline changed like the others, and has the most rows.
-    """
-    assert common_shift(compared(changes, failing)) == shift
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sdpa": 1.0, "mha": 1.0, "flex": 1.0},
-        {"sdpa": 0.9, "mha": 1.0, "flex": 1.0},
-        {"sdpa": 0.9, "mha": 1.1},
-        {"sdpa": 0.9, "mha": 0.9, "flex": 1.1, "online": 1.0},
-        {"sdpa": 0.9},
-    ],
-)
-def test_rows_that_changed_by_themselves_are_no_shift(changes: dict[str, float]) -> None:
-    """If no more than half of the rows moved in one direction they changed themselves; so does a single one."""
-    assert common_shift(compared(changes)) is None
-
-
-def test_unjudged_rows_are_no_shift() -> None:
-    """One process has no interval."""
-    unjudged = table(*(row(case(name), [0.0]) for name in ("sdpa", "mha")))
-    assert common_shift(compare(unjudged, unjudged)) is None
-
-
-@pytest.mark.parametrize(
     ("factor", "changed", "steady"),
     [(1.5, "mha", False), (0.6, "mha", False), (1.1, "mha", True), (1.0, "eager", True)],
 )
@@ -240,19 +172,3 @@ def test_without_times_on_both_sides_no_speed_is_known() -> None:
 
 
 # which cases shared the rounds
-
-
-def test_the_same_implementations_are_matched() -> None:
-    """Neither the order of rows, nor columns that are empty for some layers, nor points of one side alone matter."""
-    rows = [row(of, [0.1, 0.1]) for of in of_layers()]
-    elsewhere = row(case("online", num_tokens=577), [0.3, 0.3])
-    assert unmatched(table(*rows), table(*reversed(rows), elsewhere)) == ([], [])
-
-
-def test_implementations_of_one_side_are_named_once() -> None:
-    """Two points, one implementation more on each side; what failed took no turns in the rounds."""
-    shared, online, manual = ([row(of, [0.1, 0.2]) for of in cases(2, name)] for name in ("sdpa", "online", "manual"))
-    base, new = table(*shared, *online), table(*shared, *manual, failed(case("mha", num_tokens=1)))
-    assert unmatched(base, new) == (["online"], ["manual"])
-    gone = table(*shared, *(failed(of) for of in cases(2, "online")))
-    assert unmatched(base, gone) == (["online"], [])

@@ -8,7 +8,6 @@ import pytest
 
 from bench.cli import main
 from bench.plan.grid import Shard
-from bench.show.pages import comparison
 from tests.engine.test_merge import HERE, OTHER, SWEEP, run, shards
 
 NAMED = dataclasses.replace(OTHER, context={**OTHER.context, "machine_name": "big node"})
@@ -42,24 +41,6 @@ def test_two_machines_are_shown_separately(tmp_path: Path, capsys: pytest.Captur
     capsys.readouterr()
     assert main(["compare", str(out), str(tmp_path / "alone")]) == 0
     assert "machine big node" in capsys.readouterr().out
-
-
-def test_each_machine_has_a_page_of_its_comparison(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The machine's env_id stands in the name of the file, which the machine's line names.
-
-    Files of one machine are refused.
-    """
-    pages: dict[str, Path] = {}
-    monkeypatch.setattr(comparison, "write", lambda path, _report, base, _new: pages.update({path.name: base.folder}))
-    there, out = run(tmp_path / "there", SWEEP, NAMED), str(tmp_path / "out")
-    assert main(["merge", out, str(shards(tmp_path, 1)[0]), str(there)]) == 0
-    assert main(["compare", out, out, "--report", "page.html"]) == 0
-    assert f"machine big node, page page-{NAMED.env_id}.html" in capsys.readouterr().out
-    assert {*pages} == {f"page-{HERE.env_id}.html", f"page-{NAMED.env_id}.html"}
-    assert pages[f"page-{NAMED.env_id}.html"] == tmp_path / "out" / "big-node"
-    assert main(["compare", out, out, "--to", "text"]) == 2
 
 
 def test_no_machine_in_both_is_not_comparable(tmp_path: Path, refused: Callable[..., str]) -> None:

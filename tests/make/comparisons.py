@@ -14,7 +14,7 @@ NOISY = (-0.03, 0.0, 0.03)
 
 def compare(base: pd.DataFrame, new: pd.DataFrame) -> list[Change]:
     """Return the changes between two tables."""
-    return compared(base, new, Limits())[0]
+    return compared(base, new, Limits())
 
 
 def every_verdict() -> list[Change]:

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bench.analyse.summary import summarise
 from bench.plan.case import Case

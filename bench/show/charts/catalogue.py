@@ -1,4 +1,4 @@
-"""The kinds of pictures of results, and the files that are drawn of them, of profiles and of comparisons.
+"""The kinds of pictures of results, and the files that are drawn of them, and of profiles.
 
 A kind is a function of a table of results that yields each picture that the table has enough values for. An entry in
 KINDS makes every command draw it.
@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.plan.errors import WrongRequest, refusing
-from bench.show.charts import changes, growth, lines, overview, points, scatter, stages, winners
+from bench.show.charts import growth, lines, overview, points, scatter, stages, winners
 from bench.show.charts.sheet import Picture, styled
-from bench.show.comparison.report import Report
 from bench.store.profile import Profile
 
 PNG, SVG = ".png", ".svg"
@@ -65,23 +63,3 @@ def draw(
             paths.append(folder / f"{picture.name}{suffix}")
             picture.save(paths[-1])
     return paths
-
-
-def draw_comparison(report: Report, file: Path) -> bool:
-    """Write the pictures of a comparison, the first into this file, others beside it; return whether there are any.
-
-    Raises WrongRequest if the file can't be written, or if its name isn't that of a picture.
-    """
-    check_name(file)
-    pictures = [*drawn(changes.pictures(report))]
-    for number, picture in enumerate(pictures):
-        path = file.with_stem(f"{file.stem}-{picture.name}") if number else file
-        with refusing(f"{path} can't be written"):
-            picture.save(path)
-    return bool(pictures)
-
-
-def check_name(file: Path) -> None:
-    """Raise WrongRequest for a file name that is not that of a picture."""
-    if file.suffix not in (PNG, SVG):
-        raise WrongRequest(f"the picture {file} must end in {PNG} or {SVG}")

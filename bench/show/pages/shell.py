@@ -22,13 +22,12 @@ def render(
     title: str,
     *,
     head: Iterable[Block],
-    stamp: str = "",
     filters: Mapping[str, Callable[..., Any]] | None = None,
     **values: Any,
 ) -> str:
     """Return a page of a template.
 
-    `head` comes first, each line of it behind the `stamp`; `filters` and `values` are what the template uses.
+    `head` comes first; `filters` and `values` are what the template uses.
     """
     environment = Environment(
         loader=FileSystemLoader(PAGE_PARTS), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
@@ -39,7 +38,6 @@ def render(
     return environment.get_template(template).render(
         title=title,
         head=head,
-        stamp=stamp,
         script=Markup(script),  # noqa: S704 # our own
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         **values,

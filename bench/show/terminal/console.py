@@ -1,4 +1,4 @@
-"""The terminal: consoles, the writer of blocks, and a stamp on every line."""
+"""The terminal: consoles, and the writer of blocks."""
 
 import io
 import itertools
@@ -50,29 +50,12 @@ def console(*, stderr: bool = False) -> Console:
     return target
 
 
-@dataclass(frozen=True)
-class Stamped:
-    """A renderable with a stamp at the start of every line, also of the parts of a wrapped line."""
-
-    content: RenderableType
-    stamp: str
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-        stamp = Segment(f"{self.stamp} ", console.get_style(BAD))
-        width = max(options.max_width - stamp.cell_length, 1)
-        for line in console.render_lines(self.content, options.update(width=width), pad=False):
-            yield stamp
-            yield from line
-            yield Segment.line()
+def render(blocks: Iterable[Block]) -> RenderableType:
+    """Return blocks for rich."""
+    return Group(*(part for block in blocks for part in _parts(block)))
 
 
-def render(blocks: Iterable[Block], stamp: str = "") -> RenderableType:
-    """Return blocks for rich; every line begins with the stamp, if there is one."""
-    content = Group(*(part for block in blocks for part in _parts(block)))
-    return Stamped(content, f"{stamp} |") if stamp else content
-
-
-def rendered(blocks: Iterable[Block], stamp: str = "", *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
+def rendered(blocks: Iterable[Block], *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
     """Return blocks as a console of this width would show them, with ANSI codes only if `colour` is set."""
     target = Safe(
         file=io.StringIO(),
@@ -85,7 +68,7 @@ def rendered(blocks: Iterable[Block], stamp: str = "", *, width: int = PLAIN_WID
         theme=THEME,
     )
     with target.capture() as capture:
-        target.print(render(blocks, stamp))
+        target.print(render(blocks))
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 

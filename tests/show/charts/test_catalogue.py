@@ -15,16 +15,13 @@ from bench.analyse.rows import grouped, point_of
 from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.answer import choice_of, short
-from bench.show.charts import catalogue, changes, stages
+from bench.show.charts import catalogue, stages
 from bench.show.charts.catalogue import KINDS, PNG, SVG
-from bench.show.charts.changes import is_drawn
 from bench.show.charts.sheet import Picture
-from bench.show.comparison.report import Report
 from bench.show.rows import plain
 from bench.store.profile import Profile
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from bench.store.units import seconds
-from tests.make.comparisons import every_verdict
 from tests.make.points import vit_s
 from tests.make.profiles import profile, stepwise
 from tests.make.results import modelled, results
@@ -65,11 +62,6 @@ def of_profiles(of: Sequence[Profile]) -> list[str]:
     return [words for each in of for words in (each.case.implementation, f"{seconds(each.timed_s)} timed")]
 
 
-def of_comparison(report: Report) -> list[str]:
-    """Return the implementation and the verdict of each row that has a change."""
-    return [words for row in report.rows if is_drawn(row) for words in (row.case.implementation, row.verdict)]
-
-
 EXPECTED: dict[str, tuple[set[str], Callable[[], Any], Callable[[Any], list[str]]]] = {
     "lines": ({"latency", "speedup", "memory"}, lambda: along_tokens(6), lambda _: [*TWO, "197", "577"]),
     "rows": ({"rows"}, points_apart, lambda _: ["sdpa", "B=1", "B=8"]),
@@ -83,7 +75,6 @@ EXPECTED: dict[str, tuple[set[str], Callable[[], Any], Callable[[Any], list[str]
     "roofline": ({"roofline"}, lambda: along_tokens(6), lambda _: [*TWO, "100 GFLOP/s", "1.00 GB/s"]),
     "frontier": ({"frontier"}, table_of_frontier, lambda _: [*TWO, "float32", "bfloat16"]),
     "stages": ({"stages"}, profiles, of_profiles),
-    "changes": ({"changes"}, lambda: Report(every_verdict()), of_comparison),
 }
 """Of each kind: how its names begin, what it is drawn from, and the texts that all its pictures have at least."""
 
@@ -91,14 +82,14 @@ EXPECTED: dict[str, tuple[set[str], Callable[[], Any], Callable[[Any], list[str]
 def of_kind(name: str) -> tuple[Any, list[Picture]]:
     """Return the material of a kind, and its pictures."""
     of: dict[str, Callable[[Any], Iterator[Picture]]]
-    of = {**KINDS, "stages": stages.pictures, "changes": changes.pictures}
+    of = {**KINDS, "stages": stages.pictures}
     material = EXPECTED[name][1]()
     return material, made(of[name](material))
 
 
 def test_every_kind_is_expected() -> None:
     """A kind that is added is tested."""
-    assert {*EXPECTED} == {*KINDS, "stages", "changes"}
+    assert {*EXPECTED} == {*KINDS, "stages"}
 
 
 @pytest.mark.parametrize("kind", EXPECTED)
@@ -135,17 +126,14 @@ def test_what_lacks_values_writes_nothing(results: pd.DataFrame | None, tmp_path
 
 
 def test_pictures_are_files_with_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder is made. Of a comparison a single file is asked for: other pictures begin with its name."""
+    """The folder is made."""
     _, (picture, *_) = of_kind("frontier")
 
     def two(_material: object) -> Iterator[Picture]:
         return (dataclasses.replace(picture, name=name) for name in ("mine", "second"))
 
     monkeypatch.setattr(catalogue, "KINDS", {"two": two})
-    monkeypatch.setattr(changes, "pictures", two)
     drawn = catalogue.draw(tmp_path / "plots", results=points_apart(), svg=True)
     assert drawn == [tmp_path / "plots" / f"{name}{end}" for name in ("mine", "second") for end in (PNG, SVG)]
     assert sorted(drawn) == sorted((tmp_path / "plots").iterdir())
     assert [path.suffix for path in catalogue.draw(tmp_path, profiles=[profile()])] == [PNG]
-    assert catalogue.draw_comparison(Report(every_verdict()), tmp_path / "of.svg")
-    assert {path.name for path in tmp_path.glob("*.svg")} == {"of.svg", "of-second.svg"}

@@ -1,26 +1,11 @@
-"""The writer of blocks for the terminal, and the stamp on every line."""
+"""The writer of blocks for the terminal."""
 
 import re
 
 import pytest
 
-from bench.show.blocks import BAD, HEAD, Block, Code, Lines, of_texts
+from bench.show.blocks import BAD, Block, Code, Lines, of_texts
 from bench.show.terminal.console import console, rendered
-
-
-@pytest.mark.parametrize("width", [20, 40, 100])
-def test_every_line_begins_with_the_stamp(width: int) -> None:
-    """What is too long for the console is folded, and each of its lines is stamped."""
-    content = Lines(["a line", "a much longer line " * 4, "one\ntwo", ""])
-    lines = rendered([content], "STAMP", width=width).splitlines()
-    assert all(line.startswith("STAMP") for line in lines)
-    assert max(map(len, lines)) <= width
-    assert "".join(lines).replace("STAMP |", "").replace(" ", "") == f"aline{'amuchlongerline' * 4}onetwo"
-
-
-def test_styles_of_the_content_stay() -> None:
-    """What is bold without a stamp is bold with it."""
-    assert "\x1b[1mbold\x1b[0m" in rendered([Lines(["bold"], HEAD)], "STAMP", colour=True)
 
 
 def test_a_table_fits_the_console() -> None:
