@@ -21,7 +21,6 @@ from bench.measure import function, inspection, shares, workload
 from bench.measure.devices import Device, device
 from bench.measure.forking import Channel
 from bench.modules.core import wrapped
-from bench.modules.counted import WHOLE, kind_of
 from bench.modules.graph import cores
 from bench.modules.graph.source import written_lines
 from bench.modules.graph.tracing import Traced, Untraceable, traced
@@ -47,6 +46,9 @@ PRODUCTS = re.compile(r"bmm|baddbmm|addmm|mm|linear")
 
 FLAG = re.compile(r"((use|enable|with)_\w*)?(flash|sdpa|fused|memory_efficient|xformers)")
 """The names of flags by which layers choose how they compute attention."""
+
+WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
+"""The operators that compute a whole layer, the fast paths of torch's own modules."""
 
 NO_SOFTMAX = "no attention was found: the model has no softmax, and no operator that computes attention"
 
@@ -84,7 +86,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,
-        "has_whole": any(kind_of(each) == WHOLE for each in plain),
+        "has_whole": any(each in WHOLE for each in plain),
         "graph_kernels": in_graph,
         "settings": tried,
         "shape": {**_columns(of.cores, model, point), "batch": point.batch},
@@ -110,25 +112,11 @@ def _facts(
     """
     sdpa = tried.get("sdpa")
     is_wanted = graph and sdpa and (sdpa["status"] == "unsupported" or sdpa["by"].startswith(GRAPH))
-    lines = written_lines(*_of_two(of.cores, graph, work)) if graph and is_wanted else [()] * len(of.cores)
+    lines = written_lines(of.cores, graph) if graph and is_wanted else [()] * len(of.cores)
     return [
         {**dataclasses.asdict(core), "layer": _in_model(core.layer), "proposal": proposal}
         for core, proposal in zip(of.cores, lines, strict=True)
     ]
-
-
-def _of_two(known: Sequence[cores.Core], graph: Traced, work: workload.Workload) -> tuple[Sequence[cores.Core], Traced]:
-    """Return the cores and the graph of a call on two items in place of one: in a single one no dimension is theirs."""
-    if work.point.batch > 1:
-        return known, graph
-    try:
-        with work.gradient_mode():
-            of_two = traced(graph.inner, [torch.cat([x, x]) for x in work.inputs()])
-            others = cores.found(of_two).cores
-    except Exception:
-        return known, graph  # it takes one item alone
-    same = [core.layer for core in known] == [core.layer for core in others]
-    return (others, of_two) if same else (known, graph)
 
 
 def _in_model(path: str) -> str:

@@ -8,7 +8,6 @@ of it: if no core was replaced, it raises `Unsupported` with the reason.
 
 import copy
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial, wraps
@@ -18,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.modules.counted import FUNCTION, FUSED, SOFTMAX, WHOLE, counted
-from bench.modules.graph.cores import found
+from bench.modules.graph.cores import Found, found
 from bench.modules.graph.running import InGraph, staying
 from bench.modules.graph.tracing import Untraceable, traced
 from bench.modules.switches import OF_TORCH, is_torchs_own, switch_of, switched
@@ -29,6 +27,8 @@ from impls.contract import BY_ATTEND, Replacement, Unsupported, attribute, check
 
 BY_FUNCTION = "F.scaled_dot_product_attention"
 """How a core was replaced by torch's function; by a library's switch it is the switch's name."""
+
+UNKNOWN = "and whether other cores stay is not known"
 
 
 class Adaptable(Wrapper):
@@ -82,29 +82,31 @@ def _by_attend(layer: Wrapper, core: Replacement, paths: Sequence[str]) -> Wrapp
 def _by_switch(layer: Wrapper, way: str) -> Wrapper | None:
     """Return a module whose library computes every core by `sdpa` or `eager`; None if it has no switch that does."""
     model, switch = switched(layer, way), switch_of(layer)
-    name, of = switch.name if switch else "", _counts(model)
+    name, seen = switch.name if switch else "", _look(model)
+    cores = seen.cores if seen else ()
     if way == "eager":
-        is_by_switch = name and of[SOFTMAX] and not (of[FUNCTION] or of[FUSED] or of[WHOLE])
+        is_by_switch = bool(name and seen and (cores or seen.unknown)) and not any(core.is_fused for core in cores)
     else:
-        is_by_switch = (of[FUNCTION] or of[FUSED]) and not (of[SOFTMAX] or of[WHOLE])
-        name = name or ("" if of[FUSED] else BY_FUNCTION)
+        is_by_switch = bool(seen and cores) and all(core.is_fused for core in cores) and not seen.unknown
+        name = name or (BY_FUNCTION if all(core.by_sdpa for core in cores) else "")
     model.adapted_by = name
     return model if is_by_switch else None
 
 
 def _by_function(model: Wrapper, core: Replacement) -> Wrapper | None:
     """Return a module with a core in place of torch's function, None if that computes fewer cores than there are."""
-    counts = _counts(model)
-    stays = _called(model, _beside_function) if counts[SOFTMAX] else ""
-    if stays is None or not counts[FUNCTION] or counts[FUSED] or counts[WHOLE]:
+    seen = _look(model)
+    if seen and not (seen.cores and all(each.by_sdpa for each in seen.cores)):
         return None
+    stays = staying([each.lines for each in seen.unknown], len(seen.cores)) if seen else UNKNOWN
     own = copy.copy(model)
     if inside := getattr(core.attend, "inside", None):
         own.context = partial(_inside, model.context, inside)
         _called(own, Wrapper.__call__)  # the backend may refuse a mask
     else:
         own.attend = checked(core.bound)
-        if _calls(own) != counts[FUNCTION]:
+        calls = _calls(own)
+        if not calls or (seen and calls != len(seen.cores)):
             return None
     own.adapted_by = ", ".join(filter(None, (BY_FUNCTION, stays)))
     return own
@@ -158,23 +160,14 @@ def _calls(model: Wrapper) -> int:
     return len(done)
 
 
-def _beside_function(model: Wrapper, *xs: Tensor) -> str | None:
-    """Return which softmaxes of a call stay beside its calls of torch's function; None if one is of a core.
-
-    Others may choose experts, or belong to what no attend can express.
-    """
+def _look(model: Wrapper) -> Found | None:
+    """Return the cores of a call, and the softmaxes of none; None if torch can't trace it."""
     try:
-        seen = found(traced(model, xs))
+        seen: Found = _called(model, lambda _, *xs: found(traced(model, xs)))
     except Untraceable:
-        return "and whether other cores stay is not known"
-    if not all(core.by_sdpa for core in seen.cores):
+        _called(model, Wrapper.__call__)  # the library may refuse it, which is the better reason
         return None
-    return staying([each.lines for each in seen.unknown], len(seen.cores))
-
-
-def _counts(model: Wrapper) -> Counter[str]:
-    counts: Counter[str] = _called(model, counted)
-    return counts
+    return seen
 
 
 def _called(model: Wrapper, call: Callable[..., Any]) -> Any:

@@ -57,22 +57,12 @@ def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
 
 
 def test_a_core_that_the_source_computes_has_a_line_to_write() -> None:
-    """With the operands as the source has them; one that a setting reaches by another way than the graph has none."""
+    """With its scale and shapes; one that a setting reaches by another way than the graph has none."""
     (line, *notes), _ = (core["proposal"] for core in looked("Net[kind=biased,input=1x5x16]", ("sdpa",))["cores"])
     assert line.startswith("F.scaled_dot_product_attention(")
     assert any("tiny_models.py:" in note for note in notes)
     switched = looked("Net[kind=switched,input=1x5x16]", ("sdpa",))
     assert (switched["settings"]["sdpa"]["status"], {core["proposal"] for core in switched["cores"]}) == ("same", {()})
-
-
-def test_a_line_to_write_is_that_of_several_items() -> None:
-    """Also if the call has one, in which the dimension of items doesn't show: in its windows' masks it is left out."""
-    one, two = (
-        [core["proposal"] for core in looked(f"Net[kind=windowed,input={items}x6x16]", ("sdpa",))["cores"]]
-        for items in (1, 2)
-    )
-    assert one == two
-    assert ".squeeze(" not in one[0][0]
 
 
 def test_a_softmax_of_no_core_has_a_share_and_a_reason() -> None:

@@ -1,17 +1,15 @@
 """A graph whose cores are computed by an attend."""
 
 import copy
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from bench.modules.graph.calls import Call
-from bench.modules.graph.cores import Core, Found, Softmax, found, inserted
-from bench.modules.graph.dimensions import ATEN, Odd, called
-from bench.modules.graph.memory import Memory, is_mutable
-from bench.modules.graph.tracing import Traced, dtype, is_foreign, is_switch, name, reached, shape, where
+from bench.modules.graph.cores import Call, Core, Found, Softmax, Written, found, inserted
+from bench.modules.graph.reading import ATEN, Odd, called
+from bench.modules.graph.tracing import Traced, dtype, is_foreign, is_mutable, name, reached, shape, where
 from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unsupported, declared_options
 
@@ -42,56 +40,42 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     """
     own = replace(graph, module=GraphModule(graph.module, copy.deepcopy(graph.module.graph)))
     nodes, every = own.module.graph, found(own)
-    unused = [node for node in nodes.nodes if node.op == "call_function" and not node.users]
-    memory, replaced, left = Memory(nodes), list[Core](), list[tuple[Core, str]]()
+    replaced, left = list[Core](), list[tuple[Core, str]]()
     for core in every.cores:
         try:
-            _replace(core, nodes, memory, attend)
+            _replace(core, nodes, attend)
             replaced.append(core)
         except Odd as odd:
             left.append((core, str(odd)))
     if not replaced:
         raise Unsupported(_why_none(every, left, nodes))
-    inside = {*reached([core.first for core in replaced], lambda node: node.users)}
-    _remove_dead(nodes, {*unused} - inside)
+    left_out = _remove_dead(nodes, replaced)
     nodes.lint()
     own.module.recompile()
-    still = {*nodes.nodes}
-    left_out = tuple(node for node in unused if node not in still and not is_mutable(node))
     return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown, left_out)
 
 
-def _why_none(every: Found, left: list[tuple[Core, str]], graph: Graph) -> str:
-    """Say why no core of a graph could be replaced."""
-    reasons = [_placed(reason, where(core.node)) for core, reason in left]
-    reasons += [_placed(each.reason, each.lines, "softmax at ") for each in every.unknown]
+def _why_none(every: Found, left: Iterable[tuple[Core, str]], graph: Graph) -> str:
+    reasons = [
+        *(reason if where(core.node) in reason else f"{reason} (core at {where(core.node)})" for core, reason in left),
+        *(each.reason for each in every.unknown),
+    ]
     if not reasons:
-        foreign = _some(f"{name(node)} at {where(node)}" for node in graph.nodes if is_foreign(node))
+        foreign = ", ".join(f"{name(node)} at {where(node)}" for node in graph.nodes if is_foreign(node))
         hidden = f"; what is inside of an operator of another library is not seen: {foreign}" if foreign else ""
         return f"no attention core was found: there is no softmax in the graph of the module's call{hidden}"
-    return f"the module's core can't be replaced: {_some(reasons)}"
+    said = [*dict.fromkeys(reasons)]
+    more = f"; and {len(said) - MOST_REASONS} more" if len(said) > MOST_REASONS else ""
+    return f"the module's core can't be replaced: {'; '.join(said[:MOST_REASONS])}{more}"
 
 
-def _some(reasons: Iterable[str]) -> str:
-    """Return the first of some reasons, each once, and how many more there are."""
-    every = [*dict.fromkeys(reasons)]
-    more = f"; and {len(every) - MOST_REASONS} more" if len(every) > MOST_REASONS else ""
-    return "; ".join(every[:MOST_REASONS]) + more
-
-
-def _placed(reason: str, place: str, words: str = "") -> str:
-    """Return a reason with the place, unless it ends with it."""
-    return reason if reason.endswith(f" {place}") else f"{reason} ({words}{place})"
-
-
-def _replace(core: Core, graph: Graph, memory: Memory, attend: Attend) -> None:
+def _replace(core: Core, graph: Graph, attend: Attend) -> None:
     """Let an attend compute a core; raises `Odd`, and leaves the graph as it was, if it can't."""
     if core.obstacle:
         raise Odd(core.obstacle)
-    of = core.found
-    with inserted(graph, of.output):
-        output = of.returned(graph, _attended(graph, attend, of.as_call(graph, memory)))
-        if any(map(is_mutable, memory.sharing(core.node))):  # the attend may keep its output for gradients
+    with inserted(graph, core.node):
+        output = core.found.returned(graph, _attended(graph, attend, core.found.as_call(graph)))
+        if any(map(is_mutable, core.node.users)):  # the attend may keep its output for gradients
             output = called(graph, ATEN.clone.default, output)
     core.node.replace_all_uses_with(output)
 
@@ -113,17 +97,21 @@ def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
     return node
 
 
-def _remove_dead(graph: Graph, kept: Collection[Node]) -> None:
-    """Remove the nodes that nothing needs, but some; a change in place if nothing reads that memory later."""
-    memory = Memory(graph)
+def _remove_dead(graph: Graph, replaced: Iterable[Core]) -> tuple[Node, ...]:
+    """Remove the cores that were replaced, with what is computed of their scores, and what only they need.
+
+    Return the last of those operators that made outputs which don't count.
+    """
+    cores = [core.found for core in replaced]
+    own = {node for of in cores for node in of.steps}
+    inside = {*reached([of.begin for of in cores], lambda node: node.users)}
+    left_out = tuple(node for node in inside - own if not node.users and node.op == "call_function")
+    needed: set[Node] = set()
     for node in reversed([*graph.nodes]):
-        if node.op != "call_function" or node.users or is_switch(node) or node in kept:
+        if node.op != "call_function" or node.users:
             continue
-        if is_mutable(node) and not _is_dead_change(node, memory):
-            continue
-        graph.erase_node(node)
-
-
-def _is_dead_change(node: Node, memory: Memory) -> bool:
-    """Return whether a change in place is of memory that the graph made, and that nothing reads later."""
-    return memory.root(node).op == "call_function" and next(memory.readers(node), None) is None
+        is_of_core = node in inside or node in needed
+        if is_of_core and (node in inside or not is_mutable(node)):
+            needed.update(node.all_input_nodes)
+            graph.erase_node(node)
+    return left_out

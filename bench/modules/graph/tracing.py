@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer, make_fx
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from bench.modules.wrapper import Wrapper, first_tensor
 from impls.contract import Unsupported
@@ -32,8 +31,8 @@ NOT_SOURCE = (
 OF_TORCH = ("aten", "prim", "prims")
 """The libraries of torch's own operators."""
 
-FRAMES, LOCALS, MODULE = "frames", "locals", "module"
-"""What the `meta` of a node holds: places in the source, what names are bound to there, the module."""
+FRAMES, MODULE = "frames", "module"
+"""What the `meta` of a node holds: places in the source, the module."""
 
 
 class Frame(NamedTuple):
@@ -73,6 +72,14 @@ class Traced:
         """Return the inputs by their nodes."""
         places = [node for node in self.module.graph.nodes if node.op == "placeholder"]
         return dict(zip(places, self.xs, strict=True))
+
+    def held(self) -> Iterator[Node]:
+        """Yield the nodes of those tensors that a measured module holds because a call of it gets them as arguments."""
+        wrappers = (each for each in self.inner.modules() if isinstance(each, Wrapper))
+        arguments = {id(tensor) for each in wrappers for tensor in each.arguments}
+        for node in self.module.graph.find_nodes(op="get_attr"):
+            if id(getattr(self.module, str(node.target), None)) in arguments:
+                yield node
 
     def with_weights(self, node: Node) -> str:
         """Return the path of the innermost module with weights around a node, the outermost if there is none."""
@@ -226,7 +233,7 @@ def _with_places(around: Sequence[str]) -> Iterator[None]:
 
 
 def _note(node: Node, frame: FrameType | None) -> None:
-    """Write the places of a node into its meta, the innermost first, and what the names there are bound to."""
+    """Write the places of a node into its meta, the innermost first."""
     places: list[Frame] = []
     of_torch: Frame | None = None
     while frame is not None and frame.f_code.co_filename != __file__:
@@ -235,8 +242,6 @@ def _note(node: Node, frame: FrameType | None) -> None:
             break
         file = frame.f_code.co_filename
         if not any(part in file for part in NOT_SOURCE):
-            if not places and node.op == "call_function":
-                node.meta[LOCALS] = _bound(frame)
             places.append(Frame(file, *_position(frame.f_code, frame.f_lasti)))
         elif of_torch is None and "/torch/nn/" in file and not file.endswith("/torch/nn/modules/module.py"):
             of_torch = Frame(file, frame.f_lineno)
@@ -247,26 +252,6 @@ def _note(node: Node, frame: FrameType | None) -> None:
 def _position(code: CodeType, instruction: int) -> Any:
     line, *rest = next(itertools.islice(code.co_positions(), instruction // 2, None))
     return (line or code.co_firstlineno, *rest)
-
-
-def _bound(frame: FrameType) -> dict[str, Any]:
-    """Return what names of a frame are bound to: tensors by number and version, other objects by identity.
-
-    A number is that of one tensor alone, while an address is used again after a tensor is gone.
-    """
-    return {
-        name: _identity(value) if isinstance(value, Tensor) else id(value) for name, value in frame.f_locals.items()
-    }
-
-
-def _identity(tensor: Tensor) -> tuple[int, int]:
-    if tensor not in _NUMBERS:
-        _NUMBERS[tensor] = next(_COUNT)
-    return _NUMBERS[tensor], 0 if tensor.is_inference() else tensor._version
-
-
-_NUMBERS: Any = WeakTensorKeyDictionary()
-_COUNT = itertools.count()
 
 
 def _at(error: BaseException) -> str:
@@ -329,6 +314,13 @@ def dtype(node: Node) -> torch.dtype:
     """Return the type of a node's tensor."""
     kind: torch.dtype = node.meta["val"].dtype
     return kind
+
+
+def is_mutable(node: Node) -> bool:
+    """Return whether a node changes memory in place; `torch.tensor` calls detach_, which changes no number."""
+    if not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.detach_.default:
+        return False
+    return node.target._schema.is_mutable
 
 
 def is_tensor(node: Any) -> bool:

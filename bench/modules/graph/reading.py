@@ -1,0 +1,377 @@
+"""What a module does to its scores is a function of them, which is read by calling it.
+
+Called with zeros it gives the mask, with ones the factor beside it; called with random scores it shows that it is no
+more than a factor and a mask. So no operator in it needs to be known, and the mask of another core is the same
+operators of the graph, called on zeros.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.fx import Interpreter, Node
+from torch.fx.node import map_arg
+
+from bench.modules.graph.masks import LOWEST
+from bench.modules.graph.products import Product, product
+from bench.modules.graph.tracing import Traced, dtype, is_tensor, name, reached, shape
+
+ATEN = torch.ops.aten
+
+SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax", "special_softmax"})
+
+FLATTENING = frozenset({"flatten", "view", "reshape", "_unsafe_view", "clone", "contiguous", "mul", "div"})
+"""Operators by which queries of items and heads may become those of both in one dimension."""
+
+DROPOUT = frozenset({"dropout", "native_dropout", "feature_dropout"})
+
+MOST_NODES = 60
+"""The operators before a softmax among which a product is looked for."""
+
+LARGE = 1024.0
+"""The score beside which a mask is small, so that a factor is read without rounding."""
+
+NEAR_EPS = 8.0
+"""How far what is read may be from a factor and a mask, in epsilons of the dtype of the scores, of the largest."""
+
+
+class Odd(Exception):  # noqa: N818 - an answer, not an error
+    """What stands between products and can't be expressed; `node` is where it stands, None if that is known."""
+
+    def __init__(self, reason: str, node: Node | None = None) -> None:
+        super().__init__(reason)
+        self.node = node
+
+
+@dataclass(eq=False)
+class Way:
+    """From a product of queries and keys through a softmax to a product with values.
+
+    `before` are the operators that make the softmax's input of the first product's result, `after` those that make an
+    operand of the last product of the weights.
+    """
+
+    first: Product
+    softmax: Node
+    before: Sequence[Node]
+    last: Product
+    after: Sequence[Node]
+    scale: float | None = None
+    """The factor of all scores; None if it is a tensor."""
+    mask: Tensor | None = None
+    """What is added to the scores in this call, None if nothing is; where a score is replaced, it hides."""
+    is_small: bool = True
+    """Whether the operators can be called on one score alone, so that the mask has its own shape."""
+    has_empty_rows: bool = False
+    """Whether a query has no key in this call, so that its scores are all one finite number."""
+    dropout: float = 0.0
+
+    @property
+    def inside(self) -> list[Node]:
+        """The nodes between both products."""
+        return [*self.before, self.softmax, *self.after]
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """The sizes of items and heads: those of the scores, or of the softmax if the product has both in one."""
+        own, of_softmax, node = shape(self.first.node)[:-2], shape(self.softmax)[:-2], self.first.left
+        while len(own) == 1 and len(of_softmax) < 2 and name(node) in FLATTENING:
+            node = node.all_input_nodes[0]
+            if len(shape(node)) == len("BHND") and math.prod(shape(node)[:2]) == own[0]:
+                return shape(node)[:2]
+        return of_softmax if len(own) < len(of_softmax) else own
+
+    @property
+    def side(self) -> list[Node]:
+        """The tensors that are made into the mask, or the factor."""
+        own = {self.first.node, *self.before}
+        return [*dict.fromkeys(each for node in self.before for each in node.all_input_nodes if each not in own)]
+
+    @property
+    def weights(self) -> Node:
+        """The operand of the last product that holds weights."""
+        return self.after[-1] if self.after else self.softmax
+
+
+def ways(graph: Traced) -> Iterator[Way | tuple[Node, Odd]]:
+    """Yield the ways through each softmax, or why there is none."""
+    order = {node: place for place, node in enumerate(graph.module.graph.nodes)}
+    inputs = {*reached([*graph.inputs_by_node(), *graph.held()], lambda node: node.users)}
+    for softmax in order:
+        if softmax.op != "call_function" or name(softmax) not in SOFTMAX:
+            continue
+        try:
+            firsts = _firsts(softmax)
+            before = _between(firsts[0].node, softmax.args[0], order)
+            found = [*_lasts(softmax, order)]
+            if not found:
+                user = next(iter(softmax.users), softmax)
+                raise Odd(f"{name(user)} on the weights, which go to no product with values", user)
+            for last, after in found:
+                value = last.right if last.left in (softmax, *after) else last.left
+                if value not in inputs:
+                    raise Odd("weights of parameters: a gate, no attention", last.node)
+                yield Way(firsts[0], softmax, before, last, after)
+        except Odd as odd:
+            yield softmax, odd
+
+
+def _firsts(softmax: Node) -> list[Product]:
+    """Return the products that make as many scores as a softmax takes, those of two operands of the call first."""
+
+    def before(node: Node) -> list[Node]:
+        return [] if node is not softmax and product(node) else node.all_input_nodes
+
+    near = [node for node in reached([softmax], before, MOST_NODES)[1:] if is_tensor(node)]
+    wanted = math.prod(shape(softmax))
+    found = [each for node in near if math.prod(shape(node)) == wanted and (each := product(node))]
+    found = [each for each in found if name(each.node) != "linear"]
+    if not found:
+        at = next((node for node in near if product(node)), None)
+        what = "a layer's output" if at and name(at) == "linear" else "a product of another size" if at else "no product"
+        raise Odd(f"over {what}, so no attention of queries and keys", at or softmax)
+    return sorted(found, key=lambda each: min(len(shape(each.left)), len(shape(each.right))), reverse=True)
+
+
+def _lasts(softmax: Node, order: dict[Node, int]) -> Iterator[tuple[Product, list[Node]]]:
+    """Yield the products to which a softmax's weights go, and what is done to these before."""
+
+    def after(node: Node) -> list[Node]:
+        return [] if product(node) else [*node.users]
+
+    every, wanted = reached([softmax], after, MOST_NODES), math.prod(shape(softmax))
+    for node in every:
+        last = None if name(node) == "linear" else product(node)
+        if last and not {last.left, last.right} <= {*every}:
+            weights = last.left if last.left in every else last.right
+            if math.prod(shape(weights)) == wanted:
+                yield last, _between(softmax, weights, order)
+
+
+def _between(first: Node, last: Any, order: dict[Node, int]) -> list[Node]:
+    """Return the nodes on the ways from one to another, in their order, with the last one."""
+    ahead = {*reached([first], lambda node: [user for user in node.users if order[user] <= order[last]])}
+    back = {*reached([last], lambda node: [each for each in node.all_input_nodes if each in ahead])}
+    return sorted((back & ahead) - {first}, key=order.__getitem__)
+
+
+@dataclass(eq=False)
+class _Probe:
+    """Scores, or weights, in place of those of a call, on their way through the operators of a program."""
+
+    begin: Node
+    program: frozenset[Node]
+    drawn: dict[Node, Tensor] | None = None
+    """Random numbers in place of parameters, whose initial ones may hide what they do; None to take those."""
+    values: dict[Node, Any] = field(default_factory=dict)
+
+    def start(self, value: Tensor) -> None:
+        self.values = {self.begin: value}
+
+    def step(self, node: Node, env: dict[Node, Any]) -> None:
+        """Call an operator of the program on what is known of the probe; what fails ends the probe."""
+        if node not in self.program or not self.values:
+            return
+        args, kwargs = map_arg((node.args, node.kwargs), lambda each: self.values.get(each, self._beside(each, env)))
+        try:
+            kept = isinstance(args[0], Tensor) and name(node) == "dropout"
+            self.values[node] = args[0] if kept else node.target(*args, **kwargs)  # type: ignore[operator]
+        except (RuntimeError, ValueError, IndexError):
+            self.values = {}
+
+
+    def _beside(self, node: Node, env: dict[Node, Any]) -> Any:
+        value = env.get(node)
+        if self.drawn is None or not isinstance(value, nn.Parameter):
+            return value
+        if node not in self.drawn:
+            self.drawn[node] = torch.rand_like(value) + 0.5
+        return self.drawn[node]
+
+
+class _Reader(Interpreter):
+    """Runs a graph, and with it the programs of ways on probes beside the scores of the call."""
+
+    def __init__(self, graph: Traced, every: Sequence[Way], wanted: Collection[Node]) -> None:
+        super().__init__(graph.module)
+        self.every = every
+        self.wanted = wanted
+        self.kept: dict[Node, Tensor] = {}
+        self.reasons: dict[Way, Odd] = {}
+        self.scores = {way: self._probes(way) for way in every}
+        self.weights = {way: _Probe(way.softmax, frozenset(way.after)) for way in every}
+        self.drawn: dict[Way, tuple[Tensor, Tensor]] = {}
+
+    def _probes(self, way: Way) -> list[_Probe]:
+        program, drawn = frozenset(way.before), dict[Node, Tensor]()
+        return [_Probe(way.first.node, program, each) for each in (drawn, drawn, drawn, None, None, None)]
+
+    def run_node(self, n: Node) -> Any:
+        """Compute a node, and the probes that go through it."""
+        for way in self.every:
+            for probe in (*self.scores[way], self.weights[way]):
+                probe.step(n, self.env)
+        value = super().run_node(n)
+        if n in self.wanted:
+            self.kept[n] = value.clone()
+        for way in self.every:
+            if n is way.first.node:
+                self._start(way, value)
+            if n is way.softmax:
+                try:
+                    self._read(way)
+                except Odd as odd:
+                    self.reasons[way] = odd
+                self.weights[way].start(value.clone())
+                self.drawn[way] = (self.drawn[way][0], value.clone())
+                for probe in self.scores[way]:
+                    probe.values = {}
+            if n is way.weights:
+                self._check_weights(way)
+        return value
+
+    def _start(self, way: Way, scores: Tensor) -> None:
+        first, drawn, one = way.first, torch.randn_like(scores), [1] * scores.dim()
+        self.drawn[way] = drawn, drawn
+        starts = (
+            *(scores * 0, scores * 0 + LARGE, LARGE * drawn),
+            *(scores.new_zeros(one), scores.new_full(one, LARGE), scores * 0),
+        )
+        for probe, start in zip(self.scores[way], starts, strict=True):
+            start = start if first.scale == 1 else start * first.scale
+            probe.start(start if first.added is None else start + first.beta * self.env[first.added])
+
+    def _read(self, way: Way) -> None:
+        """Take the factor and the mask of a way from its probes; raises `Odd` if there is more in it."""
+        softmax, drawn = way.softmax, self.drawn[way][0]
+        scores_in: Any = softmax.args[0]
+        dim, rank = softmax.args[1], len(shape(scores_in))
+        if dim % rank != rank - 1 or shape(scores_in)[-2:] != drawn.shape[-2:]:  # type: ignore[operator]
+            raise Odd("a softmax over another dimension than that of keys", softmax)
+        if any(name(node) in DROPOUT and node.args[1] and node.args[2] for node in way.before):
+            raise Odd("dropout before the softmax", softmax)
+        zero, large, random, small, small_large, full = (
+            probe.values.get(scores_in if way.before else way.first.node) for probe in self.scores[way]
+        )
+        if zero is None or large is None or random is None or full is None:
+            raise Odd("operators that can't be called on other scores", softmax)
+        zero, large, random = (each.double() for each in (zero, large, random))
+        shown = zero > LOWEST
+        factor = ((large - zero) / LARGE).masked_fill(~shown, -math.inf)
+        rows = factor.amax(-1, keepdim=True)
+        expected = zero + rows * LARGE * drawn.double().reshape(zero.shape)
+        eps = torch.finfo(min((dtype(way.first.node), dtype(scores_in)), key=lambda of: of.itemsize)).eps
+        most = NEAR_EPS * eps * float(torch.where(shown, expected, 0.0).abs().max().clamp_min(1e-30))
+        is_hidden_always = bool(((random <= LOWEST) | shown).all()) or not bool(((random - zero)[~shown] > most).any())
+        if not bool((((random - expected).abs() <= most) | ~shown).all()) or not is_hidden_always:
+            raise self._first_odd(way, NEAR_EPS * eps)
+        finite = rows[rows.isfinite()]
+        spread = float(finite.max() - finite.min()) if finite.numel() else 0.0
+        is_number = not _has_tensor_factor(way) and spread <= NEAR_EPS * eps * float(finite.abs().amax() if finite.numel() else 1)
+        way.scale = _exact(way, float(finite.flatten()[0]) if finite.numel() else 1.0) if is_number else None
+        way.is_small = small is not None and small_large is not None and small.dim() == len(shape(way.first.node))
+        way.has_empty_rows = bool((~shown).all(-1).any()) and bool(zero.isfinite().any())
+        own = small if way.is_small else full.reshape(drawn.shape)
+        way.mask = own.to(dtype(scores_in)) if bool((own != 0).any()) or any(map(_is_given, way.side)) else None
+
+    def _first_odd(self, way: Way, eps: float) -> Odd:
+        """Return the first operator at which the probes show more than a factor and a mask."""
+        zero, large, random, *_ = (probe.values for probe in self.scores[way])
+        drawn = self.drawn[way][0].double()
+        for node in way.before:
+            of = [each.get(node) for each in (zero, large, random)]
+            if not all(isinstance(each, Tensor) and each.numel() == drawn.numel() for each in of):
+                continue
+            y0, y1, yr = (each.double().flatten() for each in of)  # type: ignore[union-attr]
+            shown = (y0 > LOWEST) & (y1 > LOWEST)
+            off = (yr - y0 - (y1 - y0) * drawn.flatten()).abs()[shown]
+            if off.numel() and float(off.max()) > eps * float(yr[shown].abs().max()):
+                return Odd(name(node), node)
+        at = next((node for node in way.before if name(node) in ("mul", "div")), way.softmax)
+        return Odd(f"{name(at)}: a factor that differs from key to key", at)
+
+    def _check_weights(self, way: Way) -> None:
+        probe, drawn = self.weights[way], self.drawn[way][1]
+        y = probe.values.get(way.weights)
+        for node in way.after:
+            if name(node) in DROPOUT and (len(node.args) < 3 or node.args[2]):
+                way.dropout = float(node.args[1])  # type: ignore[arg-type]
+        is_same = y is not None and y.numel() == drawn.numel()
+        if way not in self.reasons and not (is_same and torch.allclose(y.flatten(), drawn.flatten().to(y.dtype))):
+            at = next((node for node in way.after if name(node) not in ("to", "_to_copy", *DROPOUT)), way.last.node)
+            self.reasons[way] = Odd(f"{name(at)} on the weights", at)
+
+
+def _is_given(node: Node) -> bool:
+    """Return whether a node depends on the inputs of the call."""
+    return any(each.op == "placeholder" for each in reached([node], lambda of: of.all_input_nodes))
+
+
+def _has_tensor_factor(way: Way) -> bool:
+    """Return whether scores are multiplied by a tensor with a gradient, or by one of the call."""
+    factors = [node for node in way.before if name(node) in ("mul", "div") and all(map(is_tensor, node.args))]
+    own = {way.first.node, *way.before}
+    tensors = [each for node in factors for each in node.all_input_nodes if each not in own]
+    return any(map(_is_given, tensors)) or any(
+        isinstance(getattr(each.graph.owning_module, str(each.target), None), nn.Parameter)
+        for node in tensors
+        for each in reached([node], lambda of: of.all_input_nodes)
+        if each.op == "get_attr"
+    )
+
+
+def _exact(way: Way, factor: float) -> float:
+    """Return a factor as the numbers of the graph say it, if they do: what is read is rounded to the scores' dtype."""
+    said = way.first.scale
+    for node in way.before:
+        number = next((each for each in node.args if isinstance(each, int | float)), None)
+        if name(node) in ("mul", "div") and number:
+            said *= number if name(node) == "mul" else 1 / number
+    return said if math.isclose(said, factor, rel_tol=0.02) else factor
+
+
+def read(graph: Traced, every: Sequence[Way], wanted: Collection[Node]) -> tuple[dict[Way, Odd], dict[Node, Tensor]]:
+    """Read each way by a call of the graph on its own inputs.
+
+    Return those that are no attention, and why; and the values of wanted nodes.
+    """
+    reader = _Reader(graph, every, wanted)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        reader.run(*(x.clone() for x in graph.xs))
+    return reader.reasons, reader.kept
+
+
+def emitted(way: Way, score: float, graph: Any) -> Node:
+    """Return the operators between the first product and the softmax, called on one number, as new nodes."""
+    first = way.first.node
+    sizes = [1] * len(shape(first)) if way.is_small else [*shape(first)]
+    of: dict[str, Any] = {"dtype": dtype(first), "device": first.meta["val"].device}
+    place = called(graph, ATEN.full.default, sizes, score * way.first.scale, **of)
+    if way.first.added is not None:
+        place = called(graph, ATEN.add.Tensor, place, way.first.added, alpha=way.first.beta)
+    new: dict[Node, Any] = {first: place}
+    for node in way.before:
+        new[node] = called(graph, node.target, *map_arg(node.args, partial(_of, new)), **map_arg(node.kwargs, partial(_of, new)))
+    return new[way.before[-1]] if way.before else place
+
+
+def called(graph: Any, target: Any, *args: Any, **kwargs: Any) -> Node:
+    """Return a new call of an operator, with the tensor that it would return as far as shape and strides go."""
+    node: Node = graph.call_function(target, args, kwargs)
+    given, named = map_arg((args, kwargs), _on_meta)
+    named = {key: "meta" if key == "device" else each for key, each in named.items()}
+    node.meta["val"] = target(*given, **named)
+    return node
+
+
+def _on_meta(node: Node) -> Tensor:
+    held = node.meta["val"]
+    return torch.empty_strided(held.shape, held.stride(), dtype=held.dtype, device="meta")
+
+
+def _of(new: dict[Node, Any], node: Node) -> Any:
+    return new.get(node, node)
