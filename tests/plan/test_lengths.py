@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bench.measure import workload
-from bench.plan.case import Case, Point
-from bench.plan.layers import flops, inputs_bytes, least_bytes, peak_bytes
+from bench.plan.case import Point
+from bench.plan.layers import flops, inputs_bytes, least_bytes
 from bench.plan.lengths import of_items, padding
 from bench.plan.sweep import Request, load_sweep
 from tests.make.points import of_layer
@@ -232,12 +232,6 @@ def test_grouped_heads_have_fewer_keys_to_read_and_as_many_products() -> None:
     core = of_layer("core", **{name: value for name, value in grouped.items() if name != "token_len"})
     assert flops(core) == 4 * 12 * PAIRS
     assert least_bytes(core) == 4 * TOKENS * (12 + 2 * 4 + 12)
-
-
-def test_no_peak_is_predicted_for_lengths() -> None:
-    """The formulas are of items of one length."""
-    assert peak_bytes(Case(of_layer("vit", lengths="uniform"), "eager")) is None
-    assert peak_bytes(Case(of_layer("vit"), "eager")) is not None
 
 
 def test_texts_and_files_name_the_lengths() -> None:

@@ -1,20 +1,18 @@
-"""The facts about layers that need no torch: their columns, their work and their memory.
+"""The facts about layers that need no torch: their columns, their work and their sizes.
 
 Each file of this folder with a LAYER declares a layer with a name. A user's own layer, `module:attribute`, is unknown
-until a worker has made it: it has no steps, so no FLOPs and no predicted memory, and its sizes are those of tokens.
+until a worker has made it: it has no FLOPs, and its sizes are those of tokens.
 """
 
-import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.plan.case import COLUMNS, OF_LAYERS, Case, Point, of_role
+from bench.plan.case import COLUMNS, OF_LAYERS, Point, of_role
 from bench.plan.columns import DERIVED, Role, written
-from bench.plan.device import CPU
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import CHOICES, Layer, Step, Values, all_tokens
+from bench.plan.layers.layer import CHOICES, Layer, Values, all_tokens
 from impls import catalogue
 from impls.catalogue import FIXED, PADDING
 
@@ -26,9 +24,6 @@ BACKWARD_PRODUCTS = 2
 PASSES = {"train": 1 + BACKWARD_PRODUCTS, "backward": BACKWARD_PRODUCTS}
 """The products of a call for each of the forward pass, by the mode."""
 
-PREDICTED = ("inference", CPU.name, "float32")
-"""The mode, device and dtype for which the formulas of peak memory hold."""
-
 
 def _declared_layers() -> dict[str, Layer]:
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
@@ -37,15 +32,24 @@ def _declared_layers() -> dict[str, Layer]:
 
 LAYERS: Mapping[str, Layer] = _declared_layers()
 
-_OWN = Layer(
-    name="",
-    module="",
-    meaning="a layer of the user's own",
-    steps=lambda _point: {},
-    takes=CHOICES,
-)
 
-_SHAPED = dataclasses.replace(_OWN, needs=(), derive=lambda values: _by_input(values["layer"]))
+class Own(Layer):
+    """A layer of the user's own."""
+
+    takes = CHOICES
+
+    def __init__(self, name: str) -> None:
+        self.fixed = {} if shapes_itself(name) else _in_name(name)
+
+
+class Shaped(Own):
+    """One that says its own input."""
+
+    needs = ()
+
+    def derive(self, values: Values) -> Values:
+        """Return 1 for what a call shows."""
+        return _by_input(values["layer"])
 
 
 def is_layer(name: str) -> bool:
@@ -148,7 +152,7 @@ def following(point: Point) -> Values:
         for name, value in vars(point).items()
         if name in layer.needs or COLUMNS[name].default is not DERIVED or COLUMNS[name].changes_function
     }
-    shown = OF_LAYERS if layer is _SHAPED else ()
+    shown = OF_LAYERS if isinstance(layer, Shaped) else ()
     return {**layer.derive(needed), **layer.fixed, **{name: getattr(point, name) for name in shown}}
 
 
@@ -179,11 +183,6 @@ def of_core(core: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {column: _in_name(name).get(column, value) for column, value in shown.items()}
 
 
-def steps(point: Point) -> Mapping[str, Step]:
-    """Return the steps of a point's layer by their names in `impls.whole.stepwise`; empty if they are unknown."""
-    return _layer(point.layer).steps(point)
-
-
 def flops(point: Point) -> int | None:
     """Return the floating-point operations of the layer's matrix products, 2·M·N·K each; None if they are unknown.
 
@@ -192,8 +191,7 @@ def flops(point: Point) -> int | None:
     """
     if is_own(point.layer):
         return None
-    products = sum(2 * (step.multiplications or 0) for step in steps(point).values())
-    return products * PASSES.get(point.mode, 1)
+    return 2 * _layer(point.layer).multiplications(point) * PASSES.get(point.mode, 1)
 
 
 def output_shape(point: Point) -> tuple[int, ...]:
@@ -213,25 +211,13 @@ def inputs_bytes(point: Point) -> int:
 
 def least_bytes(point: Point) -> int:
     """Return the bytes of inputs, weights and output, each moved once; the weights of a user's own layer count as 0."""
-    weights = sum(step.weights for step in steps(point).values())
+    weights = 0 if is_own(point.layer) else _layer(point.layer).weights(point)
     output = all_tokens(point) * point.channels
     padding = point.batch * point.kv_tokens if point.mask == PADDING else 0  # booleans of a byte each
     return inputs_bytes(point) + (weights + output) * ITEM_BYTES[point.dtype] + padding
 
 
-def peak_bytes(case: Case) -> int | None:
-    """Return the predicted peak memory of one call beyond input and weights in bytes, None if there is no formula.
-
-    The formulas hold in inference on a CPU in float32, with some masks; they omit the scratch of other dtypes.
-    """
-    point, layer = case.point, _layer(case.point.layer)
-    formula = layer.peaks.get(case.implementation)
-    if point.is_padded or (point.mode, point.device, point.dtype) != PREDICTED:
-        return None
-    return int(formula(point) * ITEM_BYTES["float32"]) if formula and point.mask in layer.predicted_masks else None
-
-
 def _layer(name: str) -> Layer:
     if not is_own(name):
         return LAYERS[name]
-    return _SHAPED if shapes_itself(name) else dataclasses.replace(_OWN, fixed=_in_name(name))
+    return Shaped(name) if shapes_itself(name) else Own(name)

@@ -5,8 +5,7 @@ import math
 from bench.plan.case import Point, of_role
 from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import NONE, Layer, Step, Values, all_tokens, check_core, core, merge_heads, projection
-from bench.plan.layers.peaks import attention_eager, attention_sdpa
+from bench.plan.layers.layer import NONE, Layer, Projection, Values, all_tokens, check_core
 from impls.catalogue import CAUSAL, PADDING
 
 LEAST_SIDE = 2
@@ -16,20 +15,42 @@ ROTATED = 4
 """The numbers of a head that a rotary embedding turns together: a pair for the row and one for the column."""
 
 
-def _derive(values: Values) -> Values:
-    check_core(values, ("relative", "alibi"))
-    has_context = values.get("num_kv_tokens") is not None
-    on_grid = [f"{name} = {values[name]}" for name in ("rope", "attn_bias") if values.get(name, NONE) != NONE]
-    token_len = values.get("token_len", values["channels"])
-    if has_context:
-        window = [f"window_size = {values['window_size']}"] if values.get("window_size") is not None else []
-        for each in (*on_grid, *window):
-            raise WrongRequest(f"{each} needs keys that have the places of the queries, so no num_kv_tokens")
-        return {"token_len": token_len, "context_dim": token_len}
-    if values.get("context_dim") is not None:
-        raise WrongRequest(f"context_dim = {values['context_dim']} needs num_kv_tokens, the tokens of the context")
-    _check_places(values, [each for each in on_grid if "alibi" not in each])
-    return {"token_len": token_len}
+class Attention(Layer):
+    """The layer `attention`."""
+
+    name, module = "attention", "layers.attention:Attention"
+    meaning = "attention as models have it: context, bias, windows, norms, rotary, grouped heads (timm's Attention)"
+    takes = ("qkv_bias", "qk_scale", "lengths", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES))
+    masks = (NONE, CAUSAL, PADDING)
+
+    def derive(self, values: Values) -> Values:
+        """Check heads, keys, mask, bias and places too."""
+        check_core(values, ("relative", "alibi"))
+        has_context = values.get("num_kv_tokens") is not None
+        on_grid = [f"{name} = {values[name]}" for name in ("rope", "attn_bias") if values.get(name, NONE) != NONE]
+        token_len = values.get("token_len", values["channels"])
+        if has_context:
+            window = [f"window_size = {values['window_size']}"] if values.get("window_size") is not None else []
+            for each in (*on_grid, *window):
+                raise WrongRequest(f"{each} needs keys that have the places of the queries, so no num_kv_tokens")
+            return {"token_len": token_len, "context_dim": token_len}
+        if values.get("context_dim") is not None:
+            raise WrongRequest(f"context_dim = {values['context_dim']} needs num_kv_tokens, the tokens of the context")
+        _check_places(values, [each for each in on_grid if "alibi" not in each])
+        return {"token_len": token_len}
+
+    def projections(self, point: Point) -> tuple[Projection, ...]:
+        """Return those to queries, keys and values, of which a context has its own, and to the output."""
+        tokens, dim, chan, bias = all_tokens(point), point.token_len, point.channels, point.qkv_bias
+        to_output = Projection(tokens, chan, chan)
+        if point.num_kv_tokens is None:
+            return Projection(tokens, dim, chan + 2 * kv_channels(point), bias), to_output
+        keys, width = point.batch * point.kv_tokens, point.context_dim or 0
+        return Projection(tokens, dim, chan, bias), Projection(keys, width, 2 * kv_channels(point), bias), to_output
+
+    def further_weights(self, point: Point) -> int:
+        """Return those of the norms of queries and keys."""
+        return {NONE: 0, "rms": 2, "layer": 4}[point.qk_norm] * (point.channels // point.num_heads)
 
 
 def _check_places(values: Values, on_grid: list[str]) -> None:
@@ -52,48 +73,9 @@ def _check_places(values: Values, on_grid: list[str]) -> None:
         raise WrongRequest(f"{on_grid[0]} needs a grid of at least {LEAST_SIDE}×{LEAST_SIDE} tokens, got {tokens}")
 
 
-def _steps(point: Point) -> dict[str, Step]:
-    tokens, dim, chan = all_tokens(point), point.token_len, point.channels
-    keys, kv_chan = tokens if point.num_kv_tokens is None else point.batch * point.kv_tokens, kv_channels(point)
-    between = 2 * (tokens * chan + keys * kv_chan)
-    norms = {NONE: 0, "rms": 2, "layer": 4}[point.qk_norm] * (chan // point.num_heads)
-    windows = {"windows": Step(2 * tokens * dim, 2 * tokens * dim)} if point.window_size else {}
-    undo = {"undo windows": Step(2 * tokens * chan, 2 * tokens * chan)} if point.window_size else {}
-    if point.num_kv_tokens is None:
-        projections = {"qkv projection": projection(tokens, dim, chan + 2 * kv_chan, bias=point.qkv_bias)}
-    else:
-        assert point.context_dim is not None  # `derive` gives it
-        projections = {
-            "q projection": projection(tokens, dim, chan, bias=point.qkv_bias),
-            "kv projection": projection(keys, point.context_dim, 2 * kv_chan, bias=point.qkv_bias),
-        }
-    return {
-        **windows,
-        **projections,
-        # a view; the backward pass copies the gradients of q, k and v into one
-        "split heads": Step(0, between + 2 * keys * kv_chan),
-        **({"qk norm": Step(between, between, weights=norms)} if point.qk_norm != NONE else {}),
-        **({"rotary": Step(between, between)} if point.rope != NONE else {}),
-        **core(point, chan, chan),
-        "merge heads": merge_heads(point),
-        "output projection": projection(tokens, chan, chan, bias=True),
-        **undo,
-    }
-
-
 def kv_channels(point: Point) -> int:
     """Return the width of keys and values, a sum over their heads."""
     return point.channels // point.num_heads * point.kv_heads
 
 
-LAYER = Layer(
-    name="attention",
-    module="layers.attention:Attention",
-    meaning="attention as models have it: context, bias, windows, norms, rotary, grouped heads (timm's Attention)",
-    steps=_steps,
-    takes=("qkv_bias", "qk_scale", "lengths", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES)),
-    derive=_derive,
-    masks=(NONE, CAUSAL, PADDING),
-    predicted_masks=(NONE, CAUSAL, PADDING),
-    peaks={"eager": attention_eager, "sdpa": attention_sdpa, "sdpa_flash": attention_sdpa},
-)
+LAYER = Attention()

@@ -1,17 +1,16 @@
-"""The definition of a layer without torch: its columns, the work of its steps, its sizes, its memory."""
+"""The definition of a layer without torch: its columns, its work and its sizes."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.plan.case import Point, of_role
 from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
 from bench.plan.lengths import as_list
-from impls.catalogue import CAUSAL, FIXED, GIVEN, NO_MASK, PADDING
+from impls.catalogue import CAUSAL, FIXED, NO_MASK, PADDING
 
 Values = dict[str, Any]
 
@@ -22,25 +21,18 @@ CHOICES = of_role(Role.IMAGE, Role.CONTEXT, Role.CORE, Role.QUERIES, Role.FUNCTI
 """The columns that only some layers use."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step of a layer, as the implementation `stepwise` labels it.
+class Projection(NamedTuple):
+    """A product of each token with weights."""
 
-    `forward` and `backward` are the numbers of elements that it must read and write, each tensor once; what it makes
-    and uses itself counts nothing. The backward pass reads the output's gradient and the kept tensors, and writes the
-    inputs' gradients.
-    `multiplications` are those of its matrix product in the forward pass, None if it has no product. `weights` are the
-    numbers that it holds beside its inputs.
-    """
+    tokens: int
+    width: int
+    to: int
+    bias: bool = True
 
-    forward: int
-    backward: int
-    multiplications: int | None = None
-    weights: int = 0
-
-
-VIEW = Step(0, 0)
-"""A view moves nothing."""
+    @property
+    def weights(self) -> int:
+        """The numbers of its weights and biases."""
+        return (self.width + self.bias) * self.to
 
 
 def all_tokens(point: Point) -> int:
@@ -53,43 +45,18 @@ def pairs(point: Point) -> int:
     return sum(each**2 for each in point.items) if point.is_padded else point.batch * point.num_tokens * point.keys
 
 
-def tokens(point: Point) -> int:
-    """Return the elements of the inputs of a layer that takes tokens, and perhaps a context."""
-    context = point.batch * (point.num_kv_tokens or 0) * (point.context_dim or 0)
-    return all_tokens(point) * point.token_len + context
-
-
-def of_tokens(point: Point) -> tuple[int, ...]:
-    """Return the shape of an output that has the channels of each token."""
-    return point.batch, point.num_tokens, point.channels
-
-
-@dataclass(frozen=True)
 class Layer:
     """Everything about a layer that needs no torch.
 
     `module` is `module:attribute` of its class in `impls`. `needs` are the columns that a sweep must give, `takes`
     further ones of CHOICES that it uses, `fixed` those that have only one value, `masks` the values of `mask`.
-    `derive` returns the columns that follow from the others, or raises WrongRequest.
-    `steps` are a function of a point, and so are `inputs`, the elements of its inputs, and `output`, the shape of its
-    output with padding. `peaks` maps an implementation
-    to a function of a point: the elements that one call holds at its peak beyond input and weights, in inference on a
-    CPU, with one of `predicted_masks`.
     """
 
-    name: str
-    module: str
-    meaning: str
-    steps: Callable[[Point], Mapping[str, Step]]
+    name = module = meaning = ""
     needs: tuple[str, ...] = ("num_tokens",)
     takes: tuple[str, ...] = ()
-    fixed: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    derive: Callable[[Values], Values] = lambda values: {"token_len": values["channels"]}
-    inputs: Callable[[Point], int] = tokens
-    output: Callable[[Point], tuple[int, ...]] = of_tokens
+    fixed: Mapping[str, Any] = MappingProxyType({})
     masks: tuple[str, ...] = (NO_MASK, CAUSAL)
-    peaks: Mapping[str, Callable[[Point], int | Fraction]] = field(default_factory=lambda: MappingProxyType({}))
-    predicted_masks: tuple[str, ...] = (NONE,)
 
     @property
     def class_name(self) -> str:
@@ -101,38 +68,46 @@ class Layer:
         """The columns that the layer doesn't use."""
         return tuple(name for name in CHOICES if name not in {*self.needs, *self.takes, *self.fixed, "mask"})
 
+    def derive(self, values: Values) -> Values:
+        """Return the columns that follow from the others; raises WrongRequest for what the layer can't have."""
+        return {"token_len": values["channels"]}
 
-def core(point: Point, key_channels: int, value_channels: int) -> dict[str, Step]:
-    """Return the steps from queries, keys and values to the weighted values; both widths are sums over all heads."""
-    queries = all_tokens(point)
-    keys = queries if point.is_padded else point.batch * point.kv_tokens
-    group, share = point.num_heads // point.kv_heads, visible_share(point)
-    q, k = queries * key_channels, keys * key_channels
-    o, v = queries * value_channels, keys * value_channels
-    scores, copied = point.num_heads * pairs(point), k + v + (k + v) // group
-    repeat = {"repeat heads": Step(copied, copied)} if group > 1 else {}
-    biased = {"bias": _bias(point, scores)} if point.attn_bias != NONE else {}
-    masking = {"mask": Step(2 * scores, 2 * scores)} if point.mask != NONE or point.is_padded else {}
-    return {
-        **repeat,
-        "scale": Step(2 * q, 2 * q),
-        "scores": Step(q + k + scores, scores + 2 * (q + k), int(pairs(point) * key_channels * share)),
-        **biased,
-        **masking,
-        "softmax": Step(2 * scores, 3 * scores),
-        "weighted values": Step(scores + v + o, 2 * scores + o + 2 * v, int(pairs(point) * value_channels * share)),
-    }
+    def projections(self, point: Point) -> Sequence[Projection]:  # noqa: ARG002
+        """Return its products of tokens with weights."""
+        return ()
+
+    def core_widths(self, point: Point) -> tuple[int, int]:
+        """Return the widths of keys and of values, sums over all heads."""
+        return point.channels, point.channels
+
+    def further_weights(self, point: Point) -> int:  # noqa: ARG002
+        """Return the numbers of weights beside those of projections."""
+        return 0
+
+    def inputs(self, point: Point) -> int:
+        """Return the elements of its inputs: tokens, and perhaps a context."""
+        context = point.batch * (point.num_kv_tokens or 0) * (point.context_dim or 0)
+        return all_tokens(point) * point.token_len + context
+
+    def output(self, point: Point) -> tuple[int, ...]:
+        """Return the shape of its output, with padding."""
+        return point.batch, point.num_tokens, point.channels
+
+    def multiplications(self, point: Point) -> int:
+        """Return those of the matrix products of a forward pass; in the core those of visible pairs."""
+        core = sum(int(pairs(point) * width * visible_share(point)) for width in self.core_widths(point))
+        return core + sum(each.tokens * each.width * each.to for each in self.projections(point))
+
+    def weights(self, point: Point) -> int:
+        """Return the numbers of all weights."""
+        return sum(each.weights for each in self.projections(point)) + self.further_weights(point) + _bias(point)
 
 
-def _bias(point: Point, scores: int) -> Step:
-    """Return the step that adds a bias to the scores; its gradient is that of the scores, summed into a table."""
-    if point.attn_bias == "alibi":
-        return Step(2 * scores + point.num_heads * point.keys**2, 0)
+def _bias(point: Point) -> int:
+    """Return the numbers of a bias that is a weight or an input of the core."""
     if point.attn_bias == "relative":
-        bias = (2 * math.isqrt(point.keys) - 1) ** 2 * point.num_heads
-    else:
-        bias = point.num_heads * point.num_tokens * point.keys
-    return Step(2 * scores + bias, 0 if point.attn_bias == GIVEN else scores + bias, weights=bias)
+        return (2 * math.isqrt(point.keys) - 1) ** 2 * point.num_heads
+    return 0 if point.attn_bias in (NONE, "alibi") else point.num_heads * point.num_tokens * point.keys
 
 
 def visible_share(point: Point) -> Fraction:
@@ -182,19 +157,6 @@ def check_core(values: Values, biases: tuple[str, ...]) -> None:
         raise WrongRequest("mask = padding needs a batch of at least 2: an item is padded to the length of another")
     if values.get("mask") == PADDING and (values.get("num_kv_tokens") or values.get("num_tokens")) == 1:
         raise WrongRequest("mask = padding needs at least 2 keys: half of them are padding in the shortest item")
-
-
-def projection(tokens: int, width: int, to: int, *, bias: bool) -> Step:
-    """Return the step that multiplies every token by weights; its backward pass gives gradients of both."""
-    x, weights, y = tokens * width, width * to, tokens * to
-    biases = to if bias else 0
-    return Step(x + weights + biases + y, y + 2 * (x + weights) + biases, tokens * weights, weights + biases)
-
-
-def merge_heads(point: Point) -> Step:
-    """Return the step that puts heads side by side: a copy, or a view if there is only one head or one token."""
-    is_view = 1 in (point.num_heads, point.num_tokens)
-    return VIEW if is_view else Step(2 * all_tokens(point) * point.channels, 0)
 
 
 def check_tokens(values: Values, tokens: int, origin: str) -> None:

@@ -1,34 +1,31 @@
 """Self-attention with one head and no scale (`impls.layers.self_attention`)."""
 
+from types import MappingProxyType
+
 from bench.plan.case import Point
-from bench.plan.layers.layer import VIEW, Layer, Step, Values, core, projection
+from bench.plan.layers.layer import Layer, Projection, Values
 
 
-def _derive(values: Values) -> Values:
-    return {"token_len": values["channels"], "key_channels": values["channels"]}
+class Self(Layer):
+    """The layer `self`."""
+
+    name, module = "self", "layers.self_attention:SelfAttention"
+    meaning = "one head, unscaled, without an output projection (Illustrated: Self-Attention)"
+    takes = ("key_channels",)
+    fixed = MappingProxyType({"num_heads": 1, "qkv_bias": False})
+
+    def derive(self, values: Values) -> Values:
+        """Return keys as wide as the channels too."""
+        return {"token_len": values["channels"], "key_channels": values["channels"]}
+
+    def core_widths(self, point: Point) -> tuple[int, int]:
+        """Return that of keys, which is a column."""
+        return point.key_channels or 0, point.channels
+
+    def projections(self, point: Point) -> tuple[Projection, ...]:
+        """Return that to queries, keys and values."""
+        keys, values = self.core_widths(point)
+        return (Projection(point.batch * point.num_tokens, point.token_len, 2 * keys + values, bias=False),)
 
 
-def _steps(point: Point) -> dict[str, Step]:
-    tokens, keys, values = point.batch * point.num_tokens, _keys(point), point.channels
-    return {
-        "qkv projection": projection(tokens, point.token_len, 2 * keys + values, bias=False),
-        "split heads": VIEW,
-        **core(point, keys, values),
-        "merge heads": VIEW,
-    }
-
-
-def _keys(point: Point) -> int:
-    assert point.key_channels is not None  # `derive` gives it to every point of this layer
-    return point.key_channels
-
-
-LAYER = Layer(
-    name="self",
-    module="layers.self_attention:SelfAttention",
-    meaning="one head, unscaled, without an output projection (Illustrated: Self-Attention)",
-    steps=_steps,
-    takes=("key_channels",),
-    fixed={"num_heads": 1, "qkv_bias": False},
-    derive=_derive,
-)
+LAYER = Self()
