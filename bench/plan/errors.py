@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from bench.plan.removed import gone
-
 NOT_FINITE = "is not finite"
 """What a reason says of a layer's numbers if any is NaN or infinite: nothing is measured, and an answer quotes it."""
 
@@ -50,14 +48,7 @@ def unknown(what: str, name: object, expected: Iterable[str]) -> WrongRequest:
 
 
 def unknown_names(what: str, names: Sequence[object], expected: Iterable[str]) -> str:
-    """Return one error line for all these names, with the known names and the nearest to each.
-
-    Those that are gone have a line each, with what takes their place.
-    """
-    lines = {name: gone(what, name.partition("[")[0]) for name in names if isinstance(name, str)}
-    if any(lines.values()):
-        others = [name for name in names if not (isinstance(name, str) and lines[name])]
-        return "\n".join([*filter(None, lines.values()), *([unknown_names(what, others, expected)] if others else [])])
+    """Return one error line for all these names, with the known names and the nearest to each."""
     expected = list(expected)
     plural = "s" if len(names) > 1 else ""
     line = f"unknown {what}{plural} {', '.join(map(repr, names))}; expected one of {', '.join(expected)}"

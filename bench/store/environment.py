@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,41 +50,20 @@ def save(environment: Environment, run: Path) -> None:
     first = load(run) or environment
     runtimes = {**environment.runtimes, **first.runtimes}
     if not (run / ENVIRONMENT).exists() or runtimes != first.runtimes:
-        content = {"env_id": first.env_id, **vars(first), "runtimes": runtimes}
-        files.replace_json(run / ENVIRONMENT, {**content, "crc32": _crc32_of(json.loads(json.dumps(content)))})
+        files.replace_json(run / ENVIRONMENT, {"env_id": first.env_id, **vars(first), "runtimes": runtimes})
 
 
 def load(run: Path) -> Environment | None:
-    """Return the environment of a run, None if it has none; raises WrongRequest for a broken or changed file."""
+    """Return the environment of a run, None if it has none; raises WrongRequest for a broken file."""
     path = run / ENVIRONMENT
     if not path.exists():
         return None
-    from bench.store.typed import (  # a worker in another environment imports this file and may lack msgspec
-        decode,
-        plain,
-    )
+    from bench.store.typed import decode  # a worker in another environment imports this file and may lack msgspec
 
-    content = path.read_bytes()
     try:
-        found, said = decode(Environment, content), plain(content)
+        return decode(Environment, path.read_bytes())
     except ValueError as error:
         raise WrongRequest(f"{path} is no environment of attention-bench ({error})") from None
-    if wrong := _changed(said, found):
-        raise WrongRequest(f"{path} was changed since the run wrote it: {wrong}; bring it back")
-    return found
-
-
-def _changed(content: dict[str, Any], found: Environment) -> str:
-    """Return how the content of a file differs from what its checks say, empty if it doesn't; older ones have fewer."""
-    env_id, crc32 = content.pop("env_id", found.env_id), content.pop("crc32", None)
-    if env_id != found.env_id:
-        return f"its identity must have the env_id {env_id!r}, got {found.env_id!r}"
-    here = _crc32_of({"env_id": env_id, **content})
-    return "" if crc32 in (None, here) else f"it must have the CRC-32 {crc32}, got {here}"
-
-
-def _crc32_of(content: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 def differences(base: Environment, new: Environment) -> list[str]:

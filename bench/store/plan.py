@@ -16,11 +16,8 @@ from bench.plan.grid import parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
 from bench.store import journal
 from bench.store.journal import Contents
-from bench.store.record import OLDEST_SCHEMA, SCHEMA_VERSION, check_schema, schema_of, sealed
+from bench.store.record import SCHEMA_VERSION
 from bench.store.typed import decode
-
-PLAN = "plan.json"
-"""The file that holds the plan of a run whose journal is older than version 11."""
 
 WISHES = ("bound", "within_s")
 """The values of an effort that a run may go on with in place of its own: how sure its answers should be, and when."""
@@ -56,14 +53,15 @@ def encode(sweep: Sweep) -> bytes:
             for point in sweep.whole or sweep.points
         ],
     }
-    return sealed(json.dumps({"schema_version": SCHEMA_VERSION, "plan": plan}, separators=(",", ":")).encode())
+    return json.dumps({"schema_version": SCHEMA_VERSION, "plan": plan}, separators=(",", ":")).encode()
 
 
 def keep(sweep: Sweep, contents: Contents) -> None:
     """Add a plan to a journal if it isn't the plan there; raises CannotWrite if the disk doesn't take it."""
-    if contents.plan is None or of(contents) != sweep:
-        (contents.plan,) = contents.write([encode(sweep)])
-        contents.path.with_name(PLAN).unlink(missing_ok=True)
+    if not contents.plan or of(contents) != sweep:
+        line = encode(sweep)
+        contents.write([line])
+        contents.plan = line
 
 
 def save(sweep: Sweep, run: Path) -> None:
@@ -72,48 +70,27 @@ def save(sweep: Sweep, run: Path) -> None:
 
 
 def load(run: Path) -> Sweep | None:
-    """Return the plan of a run folder, that of its records if it has lost its own; None if nothing was planned there.
-
-    Raises WrongRequest as `of` does.
-    """
-    contents = journal.scan(run)
-    return of(contents) or of_records(contents)
+    """Return the plan of a run folder, None if nothing was planned there; raises WrongRequest as `of` does."""
+    return of(journal.scan(run))
 
 
 def of(contents: Contents) -> Sweep | None:
-    """Return the plan beside the records of a journal, in older runs that of plan.json; None if there is none.
-
-    Raises WrongRequest for a broken file, and for one of another schema.
-    """
-    path = contents.path
+    """Return the plan in a journal, None if there is none; raises WrongRequest for a broken one."""
     try:
-        if contents.plan:
-            return _sweep(decode(_Line, contents.content(contents.plan)).plan)
-        path = path.with_name(PLAN)
-        content = path.read_bytes()
-        check_schema(schema_of(content), oldest=OLDEST_SCHEMA, what="plans")
-        return _sweep(decode(_Plan, content))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except WrongRequest as error:
-        raise WrongRequest(f"{path}: {error}") from None
-    except OSError as error:
-        raise WrongRequest(f"{path} can't be read: {error.strerror}") from None
+        return _sweep(decode(_Line, contents.plan).plan) if contents.plan else None
     except ValueError as error:
-        raise WrongRequest(f"{path} holds no plan of attention-bench ({error})") from None
+        raise WrongRequest(f"{contents.path} holds no plan of attention-bench ({error})") from None
 
 
 def of_records(contents: Contents) -> Sweep | None:
     """Return a plan of what a journal holds, with the usual effort and the usual baseline; None without records."""
-    entries = contents.entries
-    if not entries:
+    records = contents.records
+    if not records:
         return None
-    names = dict.fromkeys(entry.case.implementation for entry in entries)
-    own = tuple(name for name in names if name != CONTROL)
+    own = tuple(dict.fromkeys(each.case.implementation for each in records if each.case.implementation != CONTROL))
     baseline = Sweep.baseline if Sweep.baseline in own else own[0]
-    effort = Effort(processes=1 + max(entry.process for entry in entries))
-    points = tuple(dict.fromkeys(entry.case.point for entry in entries))
-    return Sweep(contents.path.resolve().parent.name, points, own, baseline, effort, control=CONTROL in names)
+    points = tuple(dict.fromkeys(record.case.point for record in records))
+    return Sweep(contents.path.resolve().parent.name, points, own, baseline)
 
 
 def continued(

@@ -60,14 +60,12 @@ class Stage:
     """The cost of one step of the layer in a call: means over the profiled calls.
 
     `time_s` is the time inside it, the GPU's if the case ran on one, else the host's.
-    `moved_bytes` are the bytes of its inputs and outputs, each moved once, None without a formula.
     """
 
     name: str
     direction: str
     time_s: float
     allocated_bytes: float
-    moved_bytes: int | None = None
     flops: float | None = None
 
 

@@ -1,14 +1,13 @@
 """A record, one case in one process with everything that was measured and nothing derived, and its line in the journal.
 
-A line is JSON with a checksum at its end. Its samples are read only when they are needed.
+A line is JSON.
 """
 
 import dataclasses
 import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 from typing import Annotated, Any, Self, get_type_hints
 
@@ -36,14 +35,6 @@ Status = Annotated[str, Meta(pattern=rf"^({'|'.join(STATUSES)})\Z")]
 
 MAY_LACK = ("others", "product_s", "copy_s", "host_s")
 """The columns of samples that may be empty."""
-
-START = b'{"schema_version":%d,' % SCHEMA_VERSION
-"""The beginning of a line of this version."""
-
-SEAL = b',"crc32":"'
-"""The beginning of the last key, whose value is the CRC-32 of everything before it, in eight digits."""
-
-SEAL_BYTES = len(SEAL) + 10
 
 ABSENT = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
 """The values of columns that a line leaves out."""
@@ -199,20 +190,15 @@ Line: Any = msgspec.defstruct(
         ("own_cause", bool),
         *((name, SESSION[name], None) for name in ("seed", "pid")),
         *((name, kind, REPORTED[name].empty) for name, kind in METRICS.items()),
+        ("samples", Samples),
     ],
     kw_only=True,
 )
-"""What a line has beside its samples."""
+"""What a line has."""
 
 
 TEXTS = ("implementation", *(name for name in POINT_COLUMNS if COLUMNS[name].kind is ValueKind.TEXT))
 """The columns of a case that are texts."""
-
-
-class _OfLine(msgspec.Struct):
-    """The samples of a line."""
-
-    samples: Samples
 
 
 def encode_line(record: Record) -> bytes:
@@ -229,72 +215,35 @@ def encode_line(record: Record) -> bytes:
         **{name: value for name, value in facts.items() if value not in (None, (), "")},
         "samples": {name: values for name, values in columns.items() if values or name not in MAY_LACK},
     }
-    return sealed(json.dumps(content, allow_nan=False, separators=(",", ":")).encode())
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
-def sealed(content: bytes) -> bytes:
-    """Return a JSON object with its checksum."""
-    text = content.removesuffix(b"}")
-    return b'%s%s%08x"}' % (text, SEAL, zlib.crc32(text))
-
-
-def seal_of(line: bytes) -> bytes:
-    """Return the eight digits of a line's checksum, none if it has none."""
-    return line[-10:-2] if line[-SEAL_BYTES:-10] == SEAL else b""
-
-
-def decode_line(content: bytes) -> Any:
-    """Return what a line has beside its samples.
+def decode_line(content: bytes) -> Record:
+    """Return the record of a line.
 
     Raises WrongRequest for another schema, ValueError for anything else that is no line.
     """
-    check(content)
+    check_schema(schema_of(content), oldest=OLDEST_SCHEMA)
     line = decode(Line, content)
     check_texts(*(getattr(line, name) or "" for name in TEXTS))
-    return line
-
-
-def record_of(case: Case, line: Any, content: bytes) -> Record:
-    """Return the record of a line, whose content is read anew for its samples; raises as `decode_line` does."""
-    check(content)
-    samples = decode(_OfLine, content).samples
-    if line.status == "ok" and not samples.rounds:
+    if line.status == "ok" and not line.samples.rounds:
         raise ValueError("timings_s must hold at least one sample if the status is ok")
     origin = Origin(*(getattr(line, each.name) for each in dataclasses.fields(Origin)))
     metrics = {name: getattr(line, name) for name in METRICS}
     session: dict[str, Any] = {name: getattr(line, name) for name in SESSION}
-    return Record(case, line.process, line.status, origin, line.detail, samples, metrics, **session)
-
-
-class Cases:
-    """The cases of lines: equal cases, and equal points, are the same object."""
-
-    def __init__(self) -> None:
-        self._points: dict[tuple[Any, ...], Point] = {}
-        self._cases: dict[tuple[int, str], Case] = {}
-
-    def of(self, line: Any) -> Case:
-        """Return the case of a line."""
-        columns = _columns(line)
-        point = self._points.get(columns)
-        if point is None:
-            point = self._points[columns] = Point(**dict(zip(POINT_COLUMNS, columns, strict=True)))
-        key = id(point), line.implementation
-        case = self._cases.get(key)
-        if case is None:
-            case = self._cases[key] = Case(point, line.implementation)
-        return case
+    case = _case(line.implementation, *_columns(line))
+    return Record(case, line.process, line.status, origin, line.detail, line.samples, metrics, **session)
 
 
 _columns = attrgetter(*POINT_COLUMNS)
 
 
-def check(line: bytes) -> None:
-    """Raise ValueError if a line is not what was written, WrongRequest if it has another schema."""
-    seal = seal_of(line)
-    if seal and b"%08x" % zlib.crc32(memoryview(line)[:-SEAL_BYTES]) != seal:
-        raise ValueError("it was changed since it was written: its checksum is another one")
-    if not (seal and line.startswith(START)):
-        check_schema(schema_of(line), oldest=OLDEST_SCHEMA)
-    if not seal:
-        raise ValueError("it has no checksum")
+@cache
+def _case(implementation: str, *columns: Any) -> Case:
+    """Return the case of a line: equal ones, and equal points, are the same object."""
+    return Case(_point(*columns), implementation)
+
+
+@cache
+def _point(*columns: Any) -> Point:
+    return Point(**dict(zip(POINT_COLUMNS, columns, strict=True)))

@@ -3,7 +3,6 @@
 import pytest
 
 from bench.plan.errors import WrongRequest, all_of, nearest, unknown, unknown_names
-from bench.plan.removed import REMOVED
 from tests.refusals import refusal
 
 
@@ -20,13 +19,6 @@ def test_several_unknown_names_are_one_line_with_the_nearest_of_each() -> None:
     assert names == "unknown colours 'rde', 'x', 'gren'"
     assert expected == "expected one of red, green"
     assert suggested == "did you mean red for 'rde', green for 'gren'?"
-
-
-def test_a_name_that_is_gone_has_a_line_of_its_own() -> None:
-    """It says what takes its place, beside the line of those that never were."""
-    first, second = unknown_names("implementation", ["jax", "rde"], ["red"]).splitlines()
-    assert first == f"implementation jax is gone: {REMOVED['implementation jax']}"
-    assert second == unknown_names("implementation", ["rde"], ["red"])
 
 
 @pytest.mark.parametrize(

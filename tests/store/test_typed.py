@@ -4,27 +4,24 @@ from typing import Any
 
 import pytest
 
-from bench.store.typed import Amount, Count, Seconds, convert, decode
+from bench.store.typed import Amount, Count, convert, decode
 
 
 @pytest.mark.parametrize(
-    ("kind", "content", "message"),
+    ("kind", "content"),
     [
-        (int, b"{", "it is not JSON"),
-        (int, b"[" * 100_000, "it is not JSON"),
-        (int, b'"1"', "it must be a whole number, got '1'"),
-        (list[Count], b"[1, -1]", "[1] must be a whole number of at least 0, got -1"),
-        (dict[str, list[Amount]], b'{"a": [NaN]}', "[...][0] must be a number of at least 0.0, got {'a': [nan]}"),
-        (dict[str, Seconds], b'{"a": 0}', "[...] must be a number above 0.0, got {'a': 0}"),
-        (tuple[bool | None, ...], b"[1]", "[0] must be true or false or empty, got 1"),
-        (str, b"[" + b"1, " * 99 + b"1]", "it must be text, got [1, 1, 1, 1, 1, 1, ...]"),
+        (int, b"{"),
+        (int, b"[" * 100_000),
+        (list[Count], b"[1, -1]"),
+        (list[Amount], b"[NaN]"),
+        (tuple[bool, ...], b"[1]"),
     ],
 )
-def test_what_has_another_type_is_told_in_one_line(kind: Any, content: bytes, message: str) -> None:
-    """The place, the rule, and what came, in short."""
-    with pytest.raises(ValueError) as error:  # noqa: PT011 - the message is compared as a whole
+def test_what_has_another_type_is_told_in_one_line(kind: Any, content: bytes) -> None:
+    """As msgspec says it."""
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - the message is a library's
         decode(kind, content)
-    assert str(error.value) == message
+    assert len(str(error.value).splitlines()) == 1
 
 
 def test_text_that_utf8_can_not_hold_is_text() -> None:
@@ -33,7 +30,7 @@ def test_text_that_utf8_can_not_hold_is_text() -> None:
 
 
 def test_a_value_has_a_name() -> None:
-    """The name stands before the place, and a list becomes a tuple where that is the type."""
+    """It stands before the message, and a list becomes a tuple where that is the type."""
     assert convert([1, 2], tuple[int, ...]) == (1, 2)
-    with pytest.raises(ValueError, match=r"^kernels\[1\] must be text, got 2$"):
+    with pytest.raises(ValueError, match=r"^kernels: "):
         convert(["a", 2], tuple[str, ...], "kernels")
