@@ -43,14 +43,10 @@ def _leave(*_: object) -> None:
 
 def _run(words: Sequence[str], *, is_program: bool) -> int:
     """Run one command and return its exit status; as a program it is interrupted by each signal that ends one."""
-    from bench.commands import NOT_COMPARABLE, WRONG, say
+    from bench.commands import NOT_COMPARABLE, WRONG
     from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
-    from bench.plan.removed import gone_of_command
     from bench.show.terminal.console import console
 
-    if gone := gone_of_command(words):
-        say(f"attention-bench: {gone}", stderr=True)
-        return WRONG
     arguments = _parser(words[:1]).parse_args(words)
     module = import_module(f"{__package__}.commands.{arguments.command}")
     if is_program:

@@ -13,9 +13,6 @@ items, or another kernel, rounds in another order."""
 SAME_OPERATORS_EPS = 16.0
 """The same for results of the same operators, in epsilons of their dtype."""
 
-SAME_SCORES = 1e-5
-"""What rounding may change a score by, and the factor of scores."""
-
 
 def are_same(result: Tensor, expected: Tensor, most: float = SAME) -> bool:
     """Return whether a result differs by `most` of the largest expected value at most, and is not finite where that is.

@@ -3,14 +3,9 @@
 They must not compute with torch: its threads don't exist in a fork.
 """
 
-import ctypes
 import os
-import platform
 import signal
 from collections.abc import Callable
-
-CLONE, CLONE_PARENT = {"x86_64": 56, "aarch64": 220}.get(platform.machine(), -1), 0x8000
-"""The number of a system call of Linux, and its flag for a process that gets the parent of this one."""
 
 
 def in_child(function: Callable[[], str]) -> str:
@@ -29,13 +24,3 @@ def in_child(function: Callable[[], str]) -> str:
         text = file.read()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return f"ended by {signal.Signals(-status).name}" if status < 0 else text
-
-
-def start_sibling(work: Callable[[], object]) -> int:
-    """Start a process, in a session of its own, whose parent is that of this process; return its id."""
-    pid = ctypes.CDLL(None).syscall(CLONE, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
-    if pid == 0:
-        os.setsid()
-        work()
-        os._exit(0)
-    return int(pid)

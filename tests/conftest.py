@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Hashable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +12,6 @@ import pytest
 
 from bench.cli import main
 from bench.engine import pool
-from bench.engine.caches import Caches
 from bench.machine import rates
 from tests.clock import Clock, set_by_hand
 from tests.engine import threads
@@ -22,24 +21,8 @@ os.environ |= {"OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "0"}
 half of the suite's time, and those that wait busily for others a fifth of the tests that compute here."""
 
 COMPILED = Path(tempfile.gettempdir()) / f"attention-bench-tests-{os.getuid()}"
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(COMPILED)
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = pool.CACHE = str(COMPILED)  # processes of all sessions share it
 
-
-class SharedCaches(Caches):
-    """The compiler's cache, which the processes of all sessions share: nothing is put back, and nothing taken away."""
-
-    def path(self, _name: Hashable) -> Path:
-        """Return the folder of all."""
-        return COMPILED
-
-    def put_back(self, _name: Hashable) -> None:
-        """Leave it as it is."""
-
-    def take_away(self, _name: Hashable) -> None:
-        """Leave it where it is."""
-
-
-pool.Caches = SharedCaches  # type: ignore[attr-defined]
 
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 """Inductor believes the vector instructions that the processor names: to try each takes every process four seconds, and
@@ -52,7 +35,7 @@ with suppress(ImportError):  # the tests that need a GPU run without it
     settings.load_profile("shared machine")
 
 
-LONGEST = ("test_hacks.py", "test_installed.py", "test_pytest_plugin.py", "test_readme.py")
+LONGEST = ("test_hacks.py", "test_installed.py", "test_readme.py")
 """The files whose tests take longest."""
 
 

@@ -220,6 +220,7 @@ def _patch_clocks() -> None:
 slow_clock = honest(_patch_clocks, _in_rounds)
 """Halves the time, by the clock of Python and by that of the measurement."""
 
+
 @each_call
 def searches_for_the_answer(own: Own, x: Tensor) -> Tensor:
     """Returns a tensor of the output's shape that it finds in the process, in the hope of the expected output."""
@@ -232,6 +233,7 @@ def searches_for_the_answer(own: Own, x: Tensor) -> Tensor:
 
 exits = honest(lambda: os._exit(0))
 """Ends the process as if all had gone well."""
+
 
 @each_call
 def zeroes_its_input(own: Own, x: Tensor) -> Tensor:

@@ -118,6 +118,7 @@ def _patch_events() -> None:
 patches_events = honest(_patch_events, _in_rounds, once=True)
 """Halves the times between events, by torch's function and by that of the measurement."""
 
+
 def _leave_the_stream() -> None:
     torch.cuda.set_stream(torch.cuda.Stream())
 

@@ -22,7 +22,6 @@ from bench.machine import signals
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.invocation import suite
-from bench.plan.removed import REMOVED
 from bench.store import profile as store
 from bench.store import table
 from tests.make.points import point
@@ -88,12 +87,12 @@ def test_help_imports_nothing_that_is_slow() -> None:
 
 
 def test_the_help_of_run_has_all_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
-    """Those that are gone are not there."""
+    """None is left out."""
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     text = capsys.readouterr().out
     taken = []
-    options.add(lambda _title: lambda name, **words: taken.append(name) if words["help"] != argparse.SUPPRESS else None)
+    options.add(lambda _title: lambda name, **_words: taken.append(name))
     assert taken
     assert all(f"  {name} " in text for name in taken)
 
@@ -121,7 +120,7 @@ def test_a_signal_before_anything_is_begun_ends_quietly(number: int) -> None:
         "sys.meta_path.insert(0, Kills()); cli.main()"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == cli.INTERRUPTED
+    assert done.returncode == signals.INTERRUPTED
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -174,15 +173,6 @@ def test_a_command_that_is_added_is_there(
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     assert "Do what I say" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", [name for name in REMOVED if name.split()[0] not in ("key", "implementation")])
-def test_what_was_removed_has_one_line(name: str, refused: Callable[..., str]) -> None:
-    """Whatever its other options are; it is none of the commands, or an option of one."""
-    command, *options = name.split()
-    line = refused(command, "somewhere", *(f"{option}=2" for option in options), "--run", "somewhere")
-    assert line == f"attention-bench: {name} is gone: {REMOVED[name]}"
-    assert bool(options) == (command in NAMES)
 
 
 @pytest.mark.parametrize("command", ["show", "plot", "scaling", "profile"])

@@ -9,7 +9,6 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -17,12 +16,9 @@ import pytest
 import torch
 
 from bench.measure import cuda
-from bench.plan.case import Case
-from bench.plan.layers import peak_bytes
 from tests.children import in_child
 from tests.drills import gpu as drill
 from tests.drills import gpu_parts, gpu_torch
-from tests.make.points import point
 from tests.make.simulated_gpu import CLOCK_HZ, Event, Gpu, gpu
 
 __all__ = ["gpu"]
@@ -300,29 +296,6 @@ def test_what_packing_leaves_stands_beside_the_share_of_padding(
     if passes:
         assert line.startswith("50% padding in sdpa; buckets 0.75 of its time, 0.75 of its peak; loop 0.50 of its time")
         assert "0.25 of its peak" in line
-
-
-@pytest.mark.parametrize(
-    ("share", "end", "passes"),
-    [
-        (1.04, "ok", True), (0.97, "ok", True), (1.1, "ok", False), (float("nan"), "ok", False),
-        (float("nan"), "error", False),
-    ],
-)  # fmt: skip
-def test_peaks_are_those_of_the_tensors(
-    share: float, end: str, passes: bool, on_gpu: gpu_parts.Drill, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two bytes a number in bfloat16; a peak that is missing fails, and of a row that failed the line says how."""
-    at = point(device="cuda", dtype="bfloat16", batch=32, num_tokens=1024, channels=768, num_heads=12)
-    rows = []
-    for name, status in (("eager", "ok"), ("sdpa", end)):
-        of_cpu = peak_bytes(Case(replace(at, device="cpu", dtype="float32"), name)) or 0
-        row = {"status": status, "detail": "why", "latency_s": 1e-5, "host_s": None, "peak_bytes": share * of_cpu / 2}
-        rows.append({**Case(at, name).columns(), **row})
-    faked(monkeypatch, pd.DataFrame(rows))
-    has_passed, line = seen(gpu_parts.memory, on_gpu)
-    assert has_passed is passes
-    assert ("its tensors" if end == "ok" else "sdpa error: why") in line
 
 
 def test_torchs_warnings_are_not_in_the_log_of_checks(monkeypatch: pytest.MonkeyPatch) -> None:

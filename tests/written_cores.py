@@ -271,7 +271,10 @@ INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
     "dropout": (lambda q, k, v: F.dropout(scores_of(q, k).softmax(-1), 0.5, training=True) @ v, "dropout"),
     "power": (lambda q, k, v: scores_of(q, k).softmax(-1).square() @ v, "square on the weights"),
     "two softmaxes": (lambda q, k, v: scores_of(q, k).softmax(-1).softmax(-1) @ v, "softmax on the weights"),
-    "mask that hides little": (lambda q, k, v: scores_of(q, k).masked_fill(HIDDEN, -5.0).softmax(-1) @ v, FROM_KEY_TO_KEY),
+    "mask that hides little": (
+        lambda q, k, v: scores_of(q, k).masked_fill(HIDDEN, -5.0).softmax(-1) @ v,
+        FROM_KEY_TO_KEY,
+    ),
     "weights without some": (
         lambda q, k, v: scores_of(q, k).softmax(-1).masked_fill(HIDDEN, 0.0) @ v,
         "masked_fill on the weights",

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import pandas as pd
 
@@ -13,11 +12,8 @@ from bench.analyse.summary import Summary
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.store import plan, table
-from bench.store.journal import JournalEntry
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
-
-Ended = TypeVar("Ended", Record, JournalEntry)
 
 
 class AnalysedRun(SavedRun):
@@ -31,20 +27,19 @@ class AnalysedRun(SavedRun):
         """The results as in a saved run, from the journal of a folder; raises WrongRequest if there are none."""
         if not (self.is_folder and self.contents.path.exists()):
             return super().whole
-        if not self.contents.entries:
+        if not self.contents.records:
             raise WrongRequest(f"{self.contents.path} holds no rows")
         self.summary.pool()
         return table.visible(table.of_rows(self.summary.all_rows()))
 
     @cached_property
     def summary(self) -> Summary:
-        """The rows of all points, made of the journal's records, of which one point is in memory at a time."""
+        """The rows of all points, made of the journal's records."""
         sweep = self.planned or plan.of_records(self.contents)
         if sweep is None:
             return Summary("")
-        by_point = grouped(self.contents.entries, lambda entry: entry.case.point)
-        ordered = (in_order(own, sweep) for own in by_point.values())
-        return Summary(sweep.baseline, (map(self.contents.load, own) for own in ordered))
+        by_point = grouped(self.contents.records, lambda record: record.case.point)
+        return Summary(sweep.baseline, (in_order(own, sweep) for own in by_point.values()))
 
     @cached_property
     def choices(self) -> list[CoreChoice]:
@@ -52,7 +47,7 @@ class AnalysedRun(SavedRun):
         return choices(self.summary)
 
 
-def in_order(records: Iterable[Ended], sweep: Sweep) -> list[Ended]:
+def in_order(records: Iterable[Record], sweep: Sweep) -> list[Record]:
     """Return records in the order of the sweep's implementations; those of other implementations come last."""
     order = {name: index for index, name in enumerate(sweep.measured)}
     return sorted(records, key=lambda record: order.get(record.case.implementation, len(order)))

@@ -25,6 +25,7 @@ SHOWN = (
 )
 """Columns of both sides that a row of a comparison has."""
 
+
 @dataclass(frozen=True)
 class Change:
     """What became of a case: its row on the first side and on the new one, empty if a side has none, and the verdict.

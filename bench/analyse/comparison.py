@@ -41,8 +41,8 @@ def compare(
 ) -> pd.DataFrame:
     """Return one row per case of either table: the change of its speed, the interval and the verdict.
 
-    `change` is NEW's speed-up over BASE's, above 1 if NEW is faster; `change_low` and `change_high` are its 95 % interval.
-    Each side has the error of its own run.
+    `change` is NEW's speed-up over BASE's, above 1 if NEW is faster; `change_low` and `change_high` are its 95 %
+    interval. Each side has the error of its own run.
     `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
     Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are open,
     because their ratios are 1 without scatter.

@@ -164,7 +164,7 @@ def _left_out(saved: AnalysedRun) -> str:
 def content_of(saved: AnalysedRun, chosen: Sequence[CoreChoice]) -> dict[str, Any]:
     """Return the content of the table of a run, as `docs/table.schema.json` describes it."""
     identity = saved.environment.identity if saved.environment else {}
-    first = min((entry.line for entry in saved.contents.entries), key=lambda line: line.started_at)
+    first = min((record.origin for record in saved.contents.records), key=lambda origin: origin.started_at)
     return {
         "format": table.FORMAT,
         "schema_version": table.VERSION,

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             opened = stack.enter_context(Run(sweep, folder, pools=[pool], frontier=not arguments.no_frontier, **of_run))
             progress.follow(opened)
             for point in opened.measured(answered=progress.told):
-                if opened.records.entries(point):  # else its base waits
+                if opened.records.of(point):  # else its base waits
                     progress.told(point)
             progress.close()
             return _told(opened, shown, fail_on)
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _told(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
     """Print what a run found, draw the pictures, write the page, and return the status."""
-    if not run.records.contents.entries:
+    if not run.records.contents.records:
         return FINE
     from bench.show import summary
 
@@ -122,7 +122,7 @@ def _status(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
     from bench.show.failures import failing
 
     bad, gpus = Counter[str](), run.environment.identity["gpus"]
-    for point in filter(run.records.entries, run.sweep.points):
+    for point in filter(run.records.of, run.sweep.points):
         lacks = bool(admission.missing_devices([point], gpus))
         of = failing(run.records.rows(point), fail_on, lacks_device=lacks, baseline=run.sweep.baseline)
         bad.update([", ".join(reason.brief for reason in of)] if of else [])

@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not (saved.path / JOURNAL).exists():
             raise WrongRequest(f"{saved} holds no {JOURNAL}, from which {RESULTS} could be written")
         planned = plan.load(saved.path)
-        if planned is None or not saved.contents.entries:
+        if planned is None or not saved.contents.records:
             say(*saved.notices, stderr=True)
             raise WrongRequest(f"{saved.path / JOURNAL} holds no line that counts; {RESULTS} stays as it is")
         with closing(RunFolder(planned, saved.path)) as run_folder:

@@ -6,7 +6,7 @@ from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU, CUDA, numbered
 from bench.plan.errors import WrongRequest
-from bench.plan.layers import ITEM_BYTES, is_own, peak_bytes, scores
+from bench.plan.layers import ITEM_BYTES, is_own, scores
 from bench.plan.layers import least_bytes as tensors_bytes
 from bench.plan.sweep import Sweep
 from bench.sampling.inputs import LONG_SCORES, ROWS
@@ -97,15 +97,13 @@ def reference_bytes(point: Point) -> int:
 
 
 def least_bytes(case: Case) -> int:
-    """Return the bytes that a case needs at least on its device: input, weights, output, and what a call holds.
+    """Return the bytes that a case needs at least: input, weights, output, and the scores if it is known to hold them.
 
-    Without a formula for what a call holds these are the scores, if the implementation is known to hold them.
     On another device than the CPU the host's memory is not needed for it: 0.
     """
     if not case.point.kind.is_in_host_memory:
         return 0
-    predicted = peak_bytes(case)
-    return tensors_bytes(case.point) + (_scores_bytes(case) if predicted is None else predicted)
+    return tensors_bytes(case.point) + _scores_bytes(case)
 
 
 def _scores_bytes(case: Case) -> int:

@@ -1,8 +1,8 @@
 """A case in one replicate: its process, its outcome, and what its process claims and replies."""
 
 import dataclasses
-import math
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field

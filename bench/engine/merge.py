@@ -21,14 +21,11 @@ from bench.plan.invocation import short, suite
 from bench.plan.sweep import Sweep
 from bench.store import environment, journal, plan, saved_run
 from bench.store.environment import Environment
-from bench.store.journal import JournalEntry
+from bench.store.record import Record
 from bench.store.table import RESULTS
 
 BESIDE = f"{short()} compare shows two runs beside each other, pandas.concat joins their tables"
 """What to do with runs that can't be merged."""
-
-AT_ONCE = 1000
-"""The lines that are written and reach the disk at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +80,11 @@ def _expanded(shards: Iterable[Path]) -> Iterator[Path]:
 
 def _read(folder: Path) -> Source:
     contents, here = journal.scan(folder), environment.load(folder)
-    stored = plan.of(contents) or plan.of_records(contents)
+    stored = plan.of(contents)
     if stored is None or here is None:
         lacks = journal.JOURNAL if stored is None else environment.ENVIRONMENT
         raise WrongRequest(f"{folder} is no run that can be merged: it holds no {lacks}")
-    foreign = {entry.line.env_id for entry in contents.entries} - {here.env_id}
+    foreign = {record.origin.env_id for record in contents.records} - {here.env_id}
     if foreign:
         raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {here.env_id}")
     return Source(folder, stored.sharded(None), here, contents)
@@ -127,18 +124,18 @@ def _comparable(sweep: Sweep, *, whole: bool) -> dict[str, object]:
     }
 
 
-def _lines(sources: Sequence[Source]) -> list[tuple[Source, JournalEntry]]:
-    """Return each line that counts once, with its source; raises WrongRequest for two records of a case and process."""
-    lines: dict[tuple[Case, int], tuple[Source, JournalEntry]] = {}
+def _lines(sources: Sequence[Source]) -> list[Record]:
+    """Return each record that counts once; raises WrongRequest for two of a case and process."""
+    lines: dict[tuple[Case, int], tuple[Source, Record]] = {}
     for source in sources:
-        for entry in source.contents.entries:
-            other, same = lines.setdefault((entry.case, entry.process), (source, entry))
-            if other is not source and other.contents.content(same.place) != source.contents.content(entry.place):
+        for record in source.contents.records:
+            other, same = lines.setdefault((record.case, record.process), (source, record))
+            if other is not source and same != record:
                 raise WrongRequest(
-                    f"{other.folder} and {source.folder} hold two records of {entry.case.name}, process "
-                    f"{entry.process}: they are no shards of one run"
+                    f"{other.folder} and {source.folder} hold two records of {record.case.name}, process "
+                    f"{record.process}: they are no shards of one run"
                 )
-    return [*lines.values()]
+    return [record for _, record in lines.values()]
 
 
 def _folders(out: Path, by_machine: Mapping[str, Sequence[Source]]) -> dict[str, Path]:
@@ -156,21 +153,20 @@ def _folder_name(of: Environment) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or of.env_id
 
 
-def _write(folder: Path, sources: Sequence[Source], lines: Sequence[tuple[Source, JournalEntry]]) -> Merged:
-    """Add the lines that the run of one machine lacks to its journal; one that lacks nothing is not touched."""
+def _write(folder: Path, sources: Sequence[Source], lines: Sequence[Record]) -> Merged:
+    """Add the records that the run of one machine lacks to its journal; one that lacks nothing is not touched."""
     sweep, of_all = sources[0].sweep, (source.environment.runtimes for source in sources)
     here = dataclasses.replace(sources[0].environment, runtimes=dict(ChainMap(*map(dict, of_all))))
     before = journal.scan(folder)
-    known = {(entry.case, entry.process) for entry in before.entries}
-    new = [(source, entry) for source, entry in lines if (entry.case, entry.process) not in known]
-    points = {entry.case.point for _, entry in lines}
+    known = {(record.case, record.process) for record in before.records}
+    new = [record for record in lines if (record.case, record.process) not in known]
+    points = {record.case.point for record in lines}
     merged = Merged(here.env_id, folder, len(known), len(new), len(points), len(sweep.points))
     if new or not (folder / RESULTS).exists():
         with closing(RunFolder(plan.of(before) or sweep, folder)) as run_folder:
             run_folder.prepare()
             run_folder.open(here)
             plan.keep(sweep, run_folder.records.contents)  # the folder may be one of a shard
-            for begin in range(0, len(new), AT_ONCE):
-                run_folder.records.copy([(each.contents, entry) for each, entry in new[begin : begin + AT_ONCE]])
+            run_folder.records.add(new)
             run_folder.tabulate()
     return merged

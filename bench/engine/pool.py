@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
 from bench.engine import admission
-from bench.engine.caches import WARM, Caches
 from bench.engine.worker import Died, Server, Worker, environment, started
 from bench.machine import facts
 from bench.plan.case import Point
@@ -25,6 +24,9 @@ from impls.catalogue import IMPLEMENTATIONS, parse
 
 MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
+
+CACHE = "compiled"
+"""The folder of the compiler's cache, which all processes of a run share."""
 
 WARM_S = 300.0
 """The most seconds for the first use of the compiler."""
@@ -100,7 +102,8 @@ class Pool:
         """The most memory that a process has taken at a point, by the latest replicate there."""
         self._judges: dict[Point, Worker] = {}
         self._scratch = Scratch()
-        self.caches = Caches(self._scratch.folder)
+        self.cache = self._scratch.folder / CACHE
+        """The folder of the compiler's cache."""
 
     @classmethod
     def of(cls, sweep: Sweep, servers: int | None = None) -> Self:
@@ -274,8 +277,7 @@ class Pool:
         return self._plain.get(key[:3]) if key[3] == 0 else None
 
     def _started(self, allocator: str, threads: int, kind: str) -> Server:
-        cache = self.caches.path(WARM)
-        variables = environment(allocator, threads, cache, self.python, self.paths, KINDS[kind])
+        variables = environment(allocator, threads, self.cache, self.python, self.paths, KINDS[kind])
         try:
             return Server(started(MODULE, variables, self.python))
         except OSError as error:

@@ -1,8 +1,7 @@
 """The records of a run: what was measured at each point, what is missing there, and the rows that follow."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -13,40 +12,29 @@ from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import CannotWrite
 from bench.plan.sweep import Sweep
 from bench.store import journal, table
-from bench.store.journal import JournalEntry, latest
+from bench.store.journal import latest
 from bench.store.record import Record
-
-LATEST = 64
-"""The records that stay in memory after they were read, about those of a point: two callers read them."""
 
 
 class Records:
-    """The records of a run by point, those of its journal and the new ones, and the rows that follow from them.
-
-    Of records all but the samples stay in memory; `of` reads these from the journal, but for the latest.
-    """
+    """The records of a run by point, those of its journal and the new ones, and the rows that follow from them."""
 
     def __init__(self, sweep: Sweep, contents: journal.Contents) -> None:
         self.contents = contents
         self._sweep = sweep
-        self._entries = grouped(contents.entries, lambda entry: entry.case.point)
-        self._loaded = lru_cache(LATEST)(contents.load)
-        self._fresh: set[JournalEntry] = set()
+        self._by_point = grouped(contents.records, lambda record: record.case.point)
+        self._fresh: set[tuple[Case, int]] = set()
         self._summary = Summary(sweep.baseline)
-        self._unread = dict.fromkeys(self._entries)  # the points of which the summary lacks records, in their order
+        self._unread = dict.fromkeys(self._by_point)  # the points of which the summary lacks records, in their order
         self._results: pd.DataFrame | None = None
 
     def of(self, point: Point) -> list[Record]:
         """Return the valid records of a point, in the order in which they were measured."""
-        return [*map(self._loaded, self.entries(point))]
-
-    def entries(self, point: Point) -> list[JournalEntry]:
-        """Return the cases and facts of the valid records of a point, which need no reading."""
-        return latest(self._entries.get(point, []))
+        return latest(self._by_point.get(point, []))
 
     def next_process(self, point: Point) -> int:
         """Return the number of the point's next process."""
-        return 1 + max((entry.process for entry in self._entries.get(point, [])), default=-1)
+        return 1 + max((record.process for record in self._by_point.get(point, [])), default=-1)
 
     def failed(self, point: Point, *, retry_failed: bool = False) -> set[str]:
         """Return the implementations that failed at a point and are not tried again.
@@ -54,15 +42,16 @@ class Records:
         A failure from an earlier session is tried again with `retry_failed`, or if the case was not its cause.
         """
         return {
-            entry.case.implementation
-            for entry in self.entries(point)
-            if entry.status != "ok" and (entry in self._fresh or (entry.line.own_cause and not retry_failed))
+            record.case.implementation
+            for record in self.of(point)
+            if record.status != "ok"
+            and ((record.case, record.process) in self._fresh or (record.own_cause and not retry_failed))
         }
 
     def out_of_memory(self, point: Point) -> set[str]:
         """Return the implementations that ran out of memory at a point by their own fault."""
-        entries = self.entries(point)
-        return {entry.case.implementation for entry in entries if entry.status == "oom" and entry.line.own_cause}
+        records = self.of(point)
+        return {record.case.implementation for record in records if record.status == "oom" and record.own_cause}
 
     def missing(self, point: Point, processes: int, *, retry_failed: bool = False) -> list[str]:
         """Return what needs more processes at a point, without what failed and is not tried again.
@@ -70,9 +59,9 @@ class Records:
         A process without a result of the baseline gives no ratio, so it doesn't count, unless the baseline failed.
         """
         good: dict[str, set[int]] = {}
-        for entry in self.entries(point):
-            if entry.status == "ok":
-                good.setdefault(entry.case.implementation, set()).add(entry.process)
+        for record in self.of(point):
+            if record.status == "ok":
+                good.setdefault(record.case.implementation, set()).add(record.process)
         failed, baseline = self.failed(point, retry_failed=retry_failed), self._sweep.baseline
         if baseline in self._sweep.implementations and baseline not in failed:
             good = {name: measured & good.get(baseline, set()) for name, measured in good.items()}
@@ -80,7 +69,7 @@ class Records:
 
     def is_new(self, case: Case) -> bool:
         """Return whether a case has no successful record yet."""
-        return not any(entry.case == case and entry.status == "ok" for entry in self.entries(case.point))
+        return not any(record.case == case and record.status == "ok" for record in self.of(case.point))
 
     def keep(self, records: Sequence[Record]) -> None:
         """Add the records of a replicate at one point; they are in the journal when this returns.
@@ -95,25 +84,19 @@ class Records:
             for record in in_order(records, self._sweep)
         ]
         try:
-            entries = self.contents.append(records)
+            self.add(records)
         except CannotWrite as error:
             message = f"{error}; process {records[0].process} of {point.name} is lost"
             has_journal = self.contents.path.exists()
             raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
-        self._add(entries)
-        self._fresh.update(entries)
+        self._fresh.update((record.case, record.process) for record in records)
 
-    def copy(self, lines: Sequence[tuple[journal.Contents, JournalEntry]]) -> None:
-        """Add lines of other journals as they are; raises CannotWrite if they can't be written."""
-        places = self.contents.write([contents.content(entry.place) for contents, entry in lines])
-        entries = [JournalEntry(entry.case, entry.line, place) for (_, entry), place in zip(lines, places, strict=True)]
-        self.contents.entries += entries
-        self._add(entries)
-
-    def _add(self, entries: Iterable[JournalEntry]) -> None:
-        for entry in entries:
-            self._entries.setdefault(entry.case.point, []).append(entry)
-            self._unread[entry.case.point] = None
+    def add(self, records: Sequence[Record]) -> None:
+        """Add records as they are; raises CannotWrite if they can't be written."""
+        self.contents.append(records)
+        for record in records:
+            self._by_point.setdefault(record.case.point, []).append(record)
+            self._unread[record.case.point] = None
         self._results = None
 
     @property

@@ -165,9 +165,8 @@ class Replicate:
         for member in self._members:
             with self._ending(member):
                 member.start(self._number)
-                cache = str(member.pool.caches.path(member.case))
                 case = {"point": dataclasses.asdict(member.point), "implementation": member.implementation}
-                member.post({"request": "arrive", **case, "cache": cache})
+                member.post({"request": "arrive", **case, "cache": str(member.pool.cache)})
 
     def _prepare_all(self, *, together: bool) -> None:
         """Prepare the members, one on each core of a CPU, as long as there is memory for another one.
@@ -241,7 +240,7 @@ class Replicate:
             "thorough": member.thorough,
             "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
             "core": core,
-            "cache": str(member.pool.caches.path(member.case)),
+            "cache": str(member.pool.cache),
             "given": [self._judge(member).given, member.weights] if member.weights else None,
         }
         return member.post({"request": "prepare", "case": case}, files=[each for each in inputs if each != AFTERWARDS])
@@ -363,9 +362,8 @@ class Replicate:
 
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
-        if self._point.kind.is_timed_by_host:
-            if objection := member.claims.of_all(self._point.threads):
-                raise Ended("error", objection)
+        if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
+            raise Ended("error", objection)
         self._judge(member).expect_timed(member)
         request = {"request": "finish", "call_s": member.latency_s, "core": core}
         return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS, PLACES])

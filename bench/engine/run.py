@@ -177,7 +177,7 @@ class Run:
         """Return the number of cases that have a record of at least one process."""
         names = {*self.sweep.implementations}
         return sum(
-            len({entry.case.implementation for entry in self.records.entries(point)} & names)
+            len({record.case.implementation for record in self.records.of(point)} & names)
             for point in self.sweep.points
         )
 
@@ -283,8 +283,7 @@ class Run:
             baseline = baselines.get(point)
             # if the baseline is tried again, nothing has a ratio yet, and all are measured again with it
             if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
-                kept = [member for member in members if member.case.point == point]
-                self.keep(kept, number, replicate)
+                self.keep([member for member in members if member.case.point == point], number, replicate)
         return replicate
 
     def _dismiss(self, point: Point) -> None:

@@ -13,7 +13,7 @@ from bench.store import environment, files, journal, plan, table
 from bench.store.environment import Environment
 from bench.store.files import Lock
 
-FILES = (environment.ENVIRONMENT, journal.JOURNAL, plan.PLAN, table.RESULTS)
+FILES = (environment.ENVIRONMENT, journal.JOURNAL, table.RESULTS)
 
 
 class RunFolder:
@@ -69,11 +69,7 @@ class RunFolder:
 
     def _plan(self, contents: journal.Contents) -> None:
         """Check that the sweep is compatible with the folder's own."""
-        own = plan.of(contents)
-        if own is None and (own := plan.of_records(contents)):
-            count, names = len(own.points), ", ".join(own.implementations)
-            self.notices.append(f"{self.folder} holds no plan: made from what was measured, {count} points of {names}")
-        self._planned = plan.continued(self.sweep, own, self.folder, extend=self._extend)
+        self._planned = plan.continued(self.sweep, plan.of(contents), self.folder, extend=self._extend)
 
     def close(self) -> None:
         """Write what is not yet in results.csv, and unlock the folder; one that was made here and is empty goes."""
@@ -86,7 +82,6 @@ class RunFolder:
 
     def _release(self) -> None:
         self._is_open = False
-        self.records.contents.close()
         self._lock.release()
         with suppress(OSError):  # one that isn't empty stays, and so do those above it
             for path in self._made:
@@ -111,7 +106,7 @@ class RunFolder:
         """Check that all records come from this environment, and write environment.json."""
         if stored and (differing := "; ".join(environment.differences(stored, self.here))):
             raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
-        elsewhere = Counter(entry.line.env_id for entry in self.records.contents.entries)
+        elsewhere = Counter(record.origin.env_id for record in self.records.contents.records)
         del elsewhere[self.here.env_id]
         if elsewhere:
             counts = ", ".join(f"{count} of {env_id}" for env_id, count in elsewhere.items())
@@ -123,7 +118,7 @@ class RunFolder:
 
     def tabulate(self) -> None:
         """Write results.csv unless it has all records; raises CannotWrite if it can't be written."""
-        if self._tabulated < len(self.records.contents.entries):
+        if self._tabulated < len(self.records.contents.records):
             self.save()
 
     def save(self) -> None:
@@ -131,7 +126,7 @@ class RunFolder:
         results, kept = self.records.results(), f"; all that was measured is kept in {journal.JOURNAL}"
         with refusing(f"{self.folder / table.RESULTS} can't be written", CannotWrite, kept):
             table.save(results, self.folder)
-        self._tabulated = len(self.records.contents.entries)
+        self._tabulated = len(self.records.contents.records)
 
     @property
     def saved(self) -> AnalysedRun:

@@ -228,11 +228,6 @@ class Worker:
         """The id of the process."""
         return self._process.pid
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the process has ended."""
-        return self._process.has_ended()
-
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""
         self.ask({"request": "start"}, START_S)

@@ -18,7 +18,6 @@ from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short
 from bench.plan.layers import LAYERS, shapes_itself
 from bench.plan.names import check_layers, check_own, search_path
-from bench.plan.removed import Gone, options_of_run
 from bench.plan.sweep import SETTINGS, Request, Sweep, load_sweep
 from bench.show.text import listed
 from bench.store import files, plan
@@ -110,8 +109,6 @@ def _add_of_folder(add_option: AddOption) -> None:
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
     )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
-    for name in options_of_run():
-        add_option(name, action=Gone, nargs="?", help=argparse.SUPPRESS)
 
 
 def add_run(add_option: AddOption, name: str) -> None:

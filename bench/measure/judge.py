@@ -104,8 +104,10 @@ class Judge:
                 [elements.drawn(each.unbind()) for each in items],
             )
             outputs.write(places, request["places"])
-            of_wholes = [[elements.at(*pair).cpu() for pair in zip(places.of_whole, each)] for each in wholes]
-            of_parts = [elements.at(*pair, batch=True).cpu() for pair in zip(places.of_part, items)]
+            of_wholes = [
+                [elements.at(*pair).cpu() for pair in zip(places.of_whole, each, strict=True)] for each in wholes
+            ]
+            of_parts = [elements.at(*pair, batch=True).cpu() for pair in zip(places.of_part, items, strict=True)]
             self._timed[request["places"]] = Timed(places, parts, of_wholes, of_parts)
         return dataclasses.asdict(outcome)
 

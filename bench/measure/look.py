@@ -81,7 +81,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
         timed = [*_profiled(call, _step(shares.labelled(graph, of), model, work) if graph else None, of, on)]
         tried = _settings(model, work, request["settings"], channel)
     return {
-        "cores": _facts(of, graph, tried, work),
+        "cores": _facts(of, graph, tried),
         "others": [{"layer": _in_model(each.layer), "lines": each.lines, "reason": each.hinted} for each in of.unknown],
         "untraced": untraced,
         "calls": timed,
@@ -103,9 +103,7 @@ def _traced(model: Wrapper, work: workload.Workload) -> tuple[Traced | None, str
         return None, str(reason)
 
 
-def _facts(
-    of: cores.Found, graph: Traced | None, tried: Mapping[str, Mapping[str, str]], work: workload.Workload
-) -> list[dict[str, Any]]:
+def _facts(of: cores.Found, graph: Traced | None, tried: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
     """Return the fields of cores, with the lines to write in place of those that the setting `sdpa` finds no way to.
 
     The graph is none in the model itself.

@@ -4,17 +4,18 @@ The process of an implementation holds no expected output, so the numbers are co
 """
 
 import copy
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from bench.measure.workload import Subject, Tensors, Workload
+
 
 class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
     """The output can't be the layer's; the message says why."""
@@ -143,7 +144,7 @@ def write(tensors: Sequence[object], path: str) -> None:
     """Write tensors, or lists of them, into a file, which is there when it is complete; raises NotHandedOver."""
     try:
         torch.save([*map(_on_cpu, tensors)], f"{path}.part")
-        os.replace(f"{path}.part", path)
+        Path(f"{path}.part").replace(path)
     except (OSError, RuntimeError) as error:  # torch says in its own words that a disk is full
         raise NotHandedOver(f"outputs could not be handed over: {error}") from None
 

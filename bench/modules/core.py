@@ -87,7 +87,7 @@ def _by_switch(layer: Wrapper, way: str) -> Wrapper | None:
     if way == "eager":
         is_by_switch = bool(name and seen and (cores or seen.unknown)) and not any(core.is_fused for core in cores)
     else:
-        is_by_switch = bool(seen and cores) and all(core.is_fused for core in cores) and not seen.unknown
+        is_by_switch = bool(seen and cores and not seen.unknown) and all(core.is_fused for core in cores)
         name = name or (BY_FUNCTION if all(core.by_sdpa for core in cores) else "")
     model.adapted_by = name
     return model if is_by_switch else None

@@ -13,7 +13,6 @@ from bench.plan import layers
 from bench.plan.case import CONTROL, Point
 from bench.plan.controls import CONTROLLING
 from bench.plan.errors import refuse, suggestion
-from bench.plan.removed import gone
 from impls import catalogue
 from impls.catalogue import SOURCES, parse
 
@@ -53,8 +52,7 @@ def known_names() -> tuple[str, ...]:
 
 def is_own(name: str) -> bool:
     """Return whether an implementation is a user's own: `module:attribute`, or from an installed package."""
-    base = parse(name).base
-    return base not in catalogue.IMPLEMENTATIONS and not gone("implementation", base)
+    return parse(name).base not in catalogue.IMPLEMENTATIONS
 
 
 def is_module(layer: object) -> bool:

@@ -18,7 +18,6 @@ from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
-from bench.plan.removed import gone
 from bench.plan.settings import setting, settings_of
 from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
@@ -355,8 +354,6 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
     base, is_known = parsed.base, is_implementation(name)
     if (":" in base or not is_known) and (line := names.misspelled(base)):
         return [line]
-    if line := gone("implementation", base):
-        return [] if path is None else [line]  # a stored plan may have it, and another checkout
     if not is_known:
         return None
     if ":" in base:

@@ -16,7 +16,6 @@ from bench.measure.inspection import MICROSECOND_S
 from bench.measure.recorded import Call, Place, around, is_label, name
 from bench.plan.case import Point
 from bench.plan.device import Kind
-from bench.plan.layers import ITEM_BYTES, steps
 from bench.profiling.capture import Pair
 from bench.store.profile import BACKWARD, FORWARD, STREAM, Kernel, ProfiledOperator, Stage
 
@@ -77,7 +76,6 @@ def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
             direction,
             time_s=sum(pair.call.part_s(event, point.kind) for event, _, pair in group) / len(pairs),
             allocated_bytes=sum(pair.allocated[event] for event, _, pair in group) / len(pairs),
-            moved_bytes=moved_bytes(point, stage, direction),
             flops=sum(flops[event] for event, *_ in group) / len(pairs) or None,
         )
         for (stage, direction), group in grouped(events, lambda each: _stage(each[1])).items()
@@ -100,17 +98,6 @@ def kernels(call: Call) -> tuple[Kernel, ...]:
         )
         for event in call.device
     )
-
-
-def moved_bytes(point: Point, stage: str, direction: str) -> int | None:
-    """Return the bytes of a stage's inputs and outputs, each moved once; None for a stage without a formula.
-
-    The sum of the gradients of a tensor that was used twice belongs to no stage.
-    """
-    step = steps(point).get(stage)
-    if step is None:
-        return None
-    return (step.forward if direction == FORWARD else step.backward) * ITEM_BYTES[point.dtype]
 
 
 def _flops(calls: Iterable[Call]) -> Counter[FunctionEvent]:

@@ -12,7 +12,6 @@ import pandas as pd
 
 from bench.analyse.profile import operator_table
 from bench.analyse.standing import by_rank
-from bench.engine.caches import WARM
 from bench.engine.pool import Scratch
 from bench.engine.replicate import now
 from bench.engine.worker import Died, Worker, environment, started
@@ -83,7 +82,7 @@ def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
     }
     try:
         at = case.point
-        variables = environment(at.allocator, at.threads, scratch / WARM, kind=at.kind)
+        variables = environment(at.allocator, at.threads, scratch / "compiled", kind=at.kind)
         with Worker(started(MODULE, variables)) as worker:
             worker.ready()
             return worker.ask(request, CASE_S)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 
 from bench.analyse.flags import calls_until_paid, flags, is_opposed, is_with_faults
 from bench.analyse.rows import speedup_of
-from bench.plan.case import Case
-from bench.plan.layers import peak_bytes
 from bench.show import intervals
 from bench.show.blocks import Cell, Column
 from bench.show.rows import Row, data_sheet_share, is_measured, reason
@@ -22,13 +20,11 @@ from bench.store.metrics import Metric
 def complete(rows: Sequence[Row], baseline: str | None) -> None:
     """Add to the rows of one point what follows from them.
 
-    That is the predicted memory, the share of the card's data sheet, the calls until compiling pays, and whether
-    medians contradict the ratio.
+    That is the share of the card's data sheet, the calls until compiling pays, and whether medians contradict ratios.
     """
     base = next((row for row in rows if row["implementation"] == baseline), None)
     for row in rows:
         row["is_opposed"] = is_opposed(row, base)
-        row["predicted_bytes"] = peak_bytes(Case.from_columns(row))
         row["data_sheet_share"] = data_sheet_share(row)
         row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
 
@@ -43,8 +39,6 @@ def columns(baseline: str | None) -> list[Column]:
         (45, Column("slower by", slower_by, lambda row: row["slowdown_high"], key="slower_by",
             meaning="how much more time a row takes than the fastest of its point, from the least to the most that the "
             "intervals of its ratios to all other rows allow")),
-        (60, Column("predicted", _predicted, lambda row: row["predicted_bytes"], 7, "predicted_bytes",
-            "the peak memory by a formula of layer and implementation, and how far the measurement lies from it")),
         (110, Column("pays after", _calls, _calls_number, 9, "paid",
             "calls after which compilation has saved the time that it took; *never* if the case is slower compiled "
             "than not, *not shown* if neither is shown to be faster")),
@@ -121,14 +115,6 @@ def speedup_text(row: Row, baseline: str | None) -> tuple[str, str]:
         return "baseline", ""
     value, _, interval = intervals.ratio(speedup_of(row)).partition(" ")
     return value, interval
-
-
-def _predicted(row: Row) -> str:
-    predicted = row["predicted_bytes"]
-    if predicted is None:
-        return ""
-    by = f" {row['peak_bytes'] / predicted - 1:+.1%}" if row["peak_bytes"] else ""
-    return f"{units.size(predicted)}{by}"
 
 
 def _calls(row: Row) -> str:

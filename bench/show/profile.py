@@ -142,7 +142,6 @@ def stages(profile: Profile) -> list[Block]:
         _number("time", lambda row: row.time_s, units.seconds),
         _number("share", lambda row: analyse.share(row.time_s, stages_s), units.percent),
         _number("FLOP/s", analyse.rate, _flops_per_s),
-        _number("moved at least", lambda row: row.moved_bytes, units.size),
         _number("allocated", lambda row: row.allocated_bytes, units.size),
     ]
     residual_s = analyse.residual_s(profile)

@@ -14,7 +14,7 @@ from bench.store.environment import Environment
 from bench.store.saved_run import SavedRun
 from tests.make.comparisons import compare
 from tests.make.records import case, environment
-from tests.make.rows import at, baseline, cases, failed, row, table
+from tests.make.rows import at, baseline, failed, row, table
 
 
 def unlike_conditions(base: Path, new: Path) -> list[str]:

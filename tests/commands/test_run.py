@@ -21,8 +21,9 @@ import bench.show.pages.run
 import bench.show.summary
 import bench.show.terminal.console  # each run forgets what it imports itself
 from bench.analyse.analysed_run import load
-from bench.cli import INTERRUPTED, main
+from bench.cli import main
 from bench.engine.run import Run
+from bench.machine.signals import INTERRUPTED
 from bench.plan import names
 from bench.plan.case import CONTROL
 from bench.plan.sweep import Sweep
@@ -130,7 +131,7 @@ def test_the_readmes_layer_from_end_to_end(
     assert {path.suffix for path in (run / "plots").iterdir()} == {".png"}
     assert {"latency", "scaling"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
     assert f"The page: {run / 'report.html'}" in done.stdout
-    assert (run / "report.html").stat().st_size > 500_000
+    assert (run / "report.html").read_text(encoding="utf-8").count("data:image/") >= 2
     assert "start-up" not in done.stdout
 
     assert main(["show", str(run)]) == main(["scaling", str(run)]) == main(["compare", str(run), str(run)]) == 0
@@ -287,7 +288,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(scripted: Bench, tmp_pa
     _wait_for_lines(run / journal.JOURNAL, 5)
     interrupted.send_signal(signal.SIGINT)
     status, text = ended(interrupted)
-    assert status == 2  # pytest's own
+    assert status in (2, -signal.SIGINT), text  # pytest's own; CPython's if it came while a text was compiled
     assert re.search(r"Interrupted\. \d of 3 points are finished, [24] of 6\s+cases", text)
     assert f"python -m bench run --run '{run}'" in text
     assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", ".py:", "latency", "warning"))

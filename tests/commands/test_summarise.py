@@ -18,7 +18,7 @@ PUBLISHED = sorted(file.parent for file in (Path(__file__).parents[2] / "results
 @pytest.mark.parametrize("run", PUBLISHED, ids=lambda run: run.name)
 def test_published_results_follow_from_their_journals(run: Path, tmp_path: Path) -> None:
     """A journal gives the table that is kept beside it."""
-    for name in (JOURNAL, "environment.json", "plan.json"):  # the last in older runs alone
+    for name in (JOURNAL, "environment.json"):
         if (run / name).exists():
             shutil.copy(run / name, tmp_path)
 

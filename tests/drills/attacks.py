@@ -1,7 +1,7 @@
 """What the suite rejects of what is wrong or dishonest, and of what is honest: python -m tests.drills.attacks [RUNS].
 
-Each run measures in new processes, with new inputs, as a user's run does: the dishonest kernels of `tests.hacks` and
-`tests.put_off`, the wrong ones of `tests.mutants` and of `tests.mutants_of_attention`, each at a point at which it is
+Each run measures in new processes, with new inputs, as a user's run does: the dishonest kernels of `tests.hacks`,
+the wrong ones of `tests.mutants` and of `tests.mutants_of_attention`, each at a point at which it is
 wrong, and what the suite ships beside them. Prints how many of each were rejected, and the names of those that should
 not have been, or should have been.
 """

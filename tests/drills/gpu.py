@@ -35,7 +35,6 @@ PARTS: dict[str, int] = {
     "published": 60,
     "packed": 60,
     "profile": 30,
-    "memory": 40,
     "hacks": 60,
     "backends": 45,
     "compiled": 60,

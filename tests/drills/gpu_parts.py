@@ -17,7 +17,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,12 @@ from typing import Any
 import pandas as pd
 import psutil
 
-from bench.plan.case import CONTROL, Case
+from bench.plan.case import CONTROL
 from bench.plan.device import COLD, GRAPH, HOST, HOT, kind
-from bench.plan.layers import ITEM_BYTES, peak_bytes
 from bench.plan.lengths import padding
 from bench.plan.sweep import shipped_names
 from bench.store.journal import JOURNAL
-from bench.store.table import RESULTS, cases, load
+from bench.store.table import RESULTS, load
 from impls.catalogue import IMPLEMENTATIONS
 from tests.drills.gpu import SKIPPED, FailedError, SkippedError, judged
 
@@ -72,9 +71,6 @@ OF_LENGTHS = ("--batch", "16", "--num-tokens", "1024", "--channels", "1024", "--
 
 ON_CPU_S = 20.0
 """The seconds after which the race of the rehearsal ends."""
-
-NEAR_TENSORS = 0.05
-"""The peak of a call differs by less from the count of its tensors, which leaves out what kernels need."""
 
 FEW_HACKS = ("memo_by_id", "zeroes_its_input", "all_but_one_item")
 """The dishonest kernels of the rehearsal; tests try all of them on a CPU."""
@@ -336,19 +332,6 @@ def profile(drill: Drill) -> str:
         raise FailedError("the page names no kernel of the device")
     traces = sorted(path.name for path in folder.rglob("*.json.gz"))
     return f"a page of {page.stat().st_size / 2**10:.0f} KiB, {len(traces)} traces"
-
-
-def memory(drill: Drill) -> str:
-    """Read the peak memory of eager and sdpa, beside the count of their tensors."""
-    table, _ = drill.once("memory", PLAIN, *drill.shape(LARGE))
-    said, wrong = [], False
-    for row, case in zip(_rows(table), cases(table), strict=True):
-        counted = peak_bytes(Case(replace(case.point, device="cpu", dtype="float32"), case.implementation))
-        assert counted is not None
-        tensors = counted * ITEM_BYTES[case.point.dtype] // ITEM_BYTES["float32"]
-        said.append(f"{case.implementation} {row['peak_bytes']} bytes, its tensors {tensors}")
-        wrong |= pd.isna(row["peak_bytes"]) or abs(row["peak_bytes"] / tensors - 1) > NEAR_TENSORS
-    return judged(said, wrong)
 
 
 def hacks(drill: Drill) -> str:

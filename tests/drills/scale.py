@@ -97,9 +97,9 @@ def step_read(folder: Path, _cases: int) -> None:
     begin = time.perf_counter()
     contents = journal.scan(folder / RUNS[0])
     middle = time.perf_counter()
-    count = sum(len(each.samples.rounds) for each in map(contents.load, contents.entries[:50_000]))
+    count = sum(len(each.samples.rounds) for each in contents.records[:50_000])
     taken_s = time.perf_counter() - middle
-    print(f"  {len(contents.entries):,} lines in {middle - begin:.1f} s; {1e6 * taken_s / count:.2f} µs a sample")
+    print(f"  {len(contents.records):,} lines in {middle - begin:.1f} s; {1e6 * taken_s / count:.2f} µs a sample")
 
 
 def step_resume(folder: Path, cases: int) -> None:

@@ -20,7 +20,6 @@ from typing import Any
 from bench.machine import monotonic
 from bench.measure.forking import Channel, ForkServer, methods, serve
 from bench.sampling.inputs import PEAKED, TIMED
-from tests.children import start_sibling
 
 OUTGROWN = 7
 """The tokens at which `test:outgrows` has no memory."""
@@ -169,8 +168,6 @@ class Worker:
                 for _ in range(request["parts"]):
                     time.sleep(request["part_s"])
                     channel.announce("warm-up")
-            case "start a sibling":
-                return {"pid": os.getpid(), "sibling": start_sibling(lambda: time.sleep(60))}
             case "hang":
                 time.sleep(60)
             case "exit":

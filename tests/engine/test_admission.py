@@ -146,12 +146,6 @@ def test_a_case_holds_its_tensors_and_its_scores(implementation: str, scores: in
     assert least_bytes(Case(LARGE, implementation)) == TENSORS + 2 * scores
 
 
-def test_eager_holds_both_scores_beside_its_projection() -> None:
-    """The formula for inference in float32 says so."""
-    case = Case(dataclasses.replace(LARGE, dtype="float32"), "eager")
-    assert least_bytes(case) == 2 * TENSORS + 4 * (2 * 2 * 3 * 1000**2 + 3 * 2 * 1000 * 12)
-
-
 def test_the_reference_holds_one_items_scores_twice_in_float64() -> None:
     """Whatever the point's dtype and device. A point of 100,000 tokens needs no memory for all pairs of them."""
     assert reference_bytes(LARGE) == TENSORS + 2 * 8 * 3 * 1000**2

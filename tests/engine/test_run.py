@@ -454,15 +454,15 @@ def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With little memory free eager, which holds all scores, is skipped, and so is its control; sdpa is measured."""
-    monkeypatch.setattr(facts, "available_bytes", lambda: 80 << 20)
+    monkeypatch.setattr(facts, "available_bytes", lambda: 60 << 20)
     points = (point(batch=16, num_tokens=1024, num_heads=1),)
     table = ran(Sweep("large", points, ("eager", "sdpa"), effort=QUICK, control=True), tmp_path).set_index(
         "implementation"
     )
     assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}
-    figures = re.match(r"needs at least (\d+) MiB of memory, and 80\.0 MiB is free", table["detail"]["eager"])
+    figures = re.match(r"needs at least (\d+)\S* MiB of memory, and 60\.0 MiB is free", table["detail"]["eager"])
     assert figures
-    assert 128 < int(figures[1]) < 160  # both score tensors, 2 * 4 * 16 * 1024**2 bytes, and what is small beside them
+    assert 64 < int(figures[1]) < 96  # the scores, 4 * 16 * 1024**2 bytes, and what is small beside them
     assert lines(tmp_path)[Case(points[0], "eager"), 0] == 1
 
 
@@ -699,8 +699,7 @@ def test_a_run_of_another_machine_is_refused(tokens: tuple[int, ...], tmp_path: 
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(WrongRequest, match=r"other conditions.*'Another' against"):
         Run(racing("eager", "sdpa", bound=0.9, tokens=tokens), tmp_path, extend=True).__enter__()
-    changed = {name for name, content in before.items() if (tmp_path / name).read_bytes() != content}
-    assert changed <= ({"plan.json"} if len(tokens) > 2 else set())
+    assert before == {name: (tmp_path / name).read_bytes() for name in before}
 
 
 def test_the_seconds_of_an_earlier_session_count(

@@ -149,18 +149,6 @@ def test_a_new_folder_is_one_that_was_made_for_the_run(tmp_path: Path) -> None:
     assert not parent.exists()
 
 
-def test_a_record_that_was_damaged_meanwhile_keeps_no_lock(tmp_path: Path) -> None:
-    """The table can't be made of it, but the folder is unlocked for the run that passes it over."""
-    run_folder = begun(tmp_path, "eager")
-    path = tmp_path / journal.JOURNAL
-    path.write_bytes(path.read_bytes().replace(b'"rounds":[0', b'"rounds":[9'))
-    run_folder.close()
-    assert not (tmp_path / LOCK).exists()
-    again = opened(tmp_path)
-    assert (len(again.notices), again.records.contents.entries) == (1, [])
-    again.close()
-
-
 def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
     """A folder that vanishes ends the run with one line; nothing is made anew."""
     run_folder = begun(tmp_path / "run", "eager")

@@ -78,7 +78,6 @@ class Server:
     """A server that starts at once, and whose workers are threads."""
 
     pid = os.getpid()
-    has_ended = False
 
     def server(self) -> "Server":
         """Return the server of judges."""
@@ -86,9 +85,6 @@ class Server:
 
     def ready(self) -> None:
         """Be ready."""
-
-    def settle(self) -> None:
-        """Be asleep: this process never is."""
 
     def post(self, _request: dict[str, Any]) -> None:
         """Compile nothing."""
@@ -104,10 +100,6 @@ class Server:
             return Thread(ROLES[role], pipe)
 
         return Worker(start)
-
-    def end_strangers(self) -> int:
-        """Find no process."""
-        return 0
 
     def close(self) -> None:
         """End nothing: each worker is closed by itself."""

@@ -10,7 +10,6 @@ from torch.autograd.profiler_util import FunctionEvent
 
 from bench.measure import outputs, workload
 from bench.plan.case import Point
-from bench.plan.layers import LAYERS, steps
 from impls import Unsupported, build
 from impls.layers.conv import ConvSelfAttention
 from impls.layers.core import Core
@@ -18,7 +17,7 @@ from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import array, distance, error, normal
-from tests.make.points import STEPWISE, featured, of_layer
+from tests.make.points import featured
 
 NAMES = ["mha", "mha_weights"]
 
@@ -177,18 +176,6 @@ def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
     ):
         implementation(*xs)
     return list(profile.events() or [])
-
-
-@pytest.mark.parametrize("layer", STEPWISE)
-def test_the_stages_of_a_layer_are_the_steps_of_its_point(layer: str) -> None:
-    """What the plan says that a layer does is what a profile shows, in the same order, with all work in a stage."""
-    points = featured(layer)
-    if "lengths" in LAYERS[layer].takes:
-        points |= {f"{mask} lengths": of_layer(layer, mask=mask, lengths="uniform") for mask in ("none", "causal")}
-    for feature, at in points.items():
-        outermost = [event for event in of_point(at, "stepwise") if event.cpu_parent is None]
-        names = [event.name for event in sorted(outermost, key=lambda event: event.time_range.start)]
-        assert names == [*steps(at)], feature
 
 
 def test_work_stands_in_its_stage() -> None:

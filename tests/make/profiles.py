@@ -53,7 +53,7 @@ def stepwise(*, residual_s: float = 0.2e-3, **changes: Any) -> Profile:
     case = Case(vit_s(**changes), "stepwise")
     directions = (FORWARD, BACKWARD) if case.point.mode == "train" else (FORWARD,)
     stages = [
-        Stage(name, direction, time_s, size, 2 * size, 1e9 if "mm" in operator else None)
+        Stage(name, direction, time_s, size, 1e9 if "mm" in operator else None)
         for direction in directions
         for name, (operator, time_s, size) in STEPS.items()
     ]

@@ -203,7 +203,8 @@ def test_what_is_written_is_read_to_the_bit(tmp_path: Path) -> None:
     outputs.write(tensors, file := str(tmp_path / "file"))
     for one, other in zip(outputs.read(file, [(each.shape, each.dtype) for each in tensors]), tensors, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
-        assert not (one.requires_grad or one.is_inference())
+        assert not one.requires_grad
+        assert not one.is_inference()
 
 
 def test_a_file_that_can_not_be_written_is_no_fault_of_the_case(tmp_path: Path) -> None:

@@ -32,9 +32,7 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str, frozen: int | None
         [*work.layer.parameters()][frozen].requires_grad_(False)
     subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
     direction = work.direction_of(2) if mode == "train" else work.direction
-    checked = outputs.compute(
-        subject, dataclasses.replace(work, direction=direction), work.of_call(TimedCall(2, 0))
-    )
+    checked = outputs.compute(subject, dataclasses.replace(work, direction=direction), work.of_call(TimedCall(2, 0)))
     timed = TimedOutputs(subject, work, checked, timings=2, wholes=2, parts=3)
     inputs.renew(1, 2)
     with work.gradient_mode():

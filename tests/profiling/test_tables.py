@@ -1,32 +1,25 @@
 """The operators and the stages of profiled calls, and their operations, which torch counts."""
 
-import contextlib
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.autograd.profiler_util import FunctionEvent
-from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from torch.profiler import ProfilerActivity, profile, record_function
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.measure import workload
 from bench.measure.recorded import Call, recorded
 from bench.plan.case import Point
 from bench.plan.device import CPU
-from bench.plan.layers import flops, steps
-from bench.profiling import tables
+from bench.plan.layers import flops
 from bench.profiling.capture import Pair
 from bench.profiling.tables import operators, stages
 from bench.store.profile import BACKWARD, FORWARD, ProfiledOperator, Stage
-from impls.whole import stepwise
-from tests.make.points import STEPWISE, featured, of_layer, point
+from tests.make.points import of_layer
 from tests.profiling.taken import AT, TRAIN, captured
 
 SCORES, VALUES = 4 * (2 * 4 * 64 * 64), 4 * (2 * 64 * 32)
@@ -178,181 +171,22 @@ def test_stages_come_in_order_and_add_up_to_no_more_than_the_call(at: Point) -> 
     assert min(times) > 0
     assert sum(times) <= captured(at, "stepwise").profiled_s
     names = [name for name, direction in of_call if direction == FORWARD]
-    assert (names[0], names[-1], {*names}) == ("qkv projection", "skip", {*steps(at)})
+    assert (names[0], names[-1], len(names)) == ("qkv projection", "skip", len({*names}))
     assert [name for name, direction in of_call if direction == BACKWARD] == (names[::-1] if at is TRAIN else [])
 
 
 def test_each_stage_has_its_bytes_and_its_work() -> None:
     """By hand: scores and softmax allocate the scores, the first beside copies of queries and keys.
 
-    What a stage must move comes from the layer's formulas, as many FLOPs as they say from its operators.
+    Its FLOPs come from its operators, and are those of the layer in all.
     """
     of_call, train = stages_of(AT), stages_of(TRAIN)
-    assert {name: each.flops or 0 for (name, _), each in of_call.items()} == {
-        name: 2 * (step.multiplications or 0) for name, step in steps(AT).items()
-    }
+    assert sum(each.flops or 0 for each in of_call.values()) == flops(AT)
     assert of_call["softmax", FORWARD].allocated_bytes == SCORES
     assert of_call["scores", FORWARD].allocated_bytes == SCORES + 2 * VALUES
     assert of_call["qkv projection", FORWARD].allocated_bytes == 3 * VALUES
     assert of_call["split heads", FORWARD].allocated_bytes == 0
     assert train["softmax", BACKWARD].allocated_bytes == SCORES
-    assert train["softmax", FORWARD].moved_bytes == 2 * SCORES
     assert train["scores", BACKWARD].flops == 2 * (train["scores", FORWARD].flops or 0) > 0
     assert train["softmax", FORWARD].flops is None
     assert stages_of(AT, "eager") == {}
-
-
-POINTS = [
-    point(batch=2, num_tokens=16, token_len=64, channels=48, num_heads=4),
-    point(batch=3, num_tokens=10, channels=12, num_heads=1, qkv_bias=True),
-    *map(of_layer, STEPWISE),
-    *(featured("attention")[feature] for feature in ("context", "one query", "alibi")),
-    of_layer("vit", dtype="bfloat16"),
-]
-
-
-class Watch(TorchDispatchMode):
-    """Counts what each stage reads that others made, and what it makes that others or the caller read."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.stage = ""
-        self.flops: dict[str, int] = {}
-        self.read: dict[str, dict[Any, int]] = defaultdict(dict)
-        self._made: dict[int, tuple[str, Tensor]] = {}
-        self._left: dict[str, dict[int, int]] = defaultdict(dict)
-
-    @contextlib.contextmanager
-    def label(self, name: str) -> Iterator[None]:
-        """Stand in for record_function: what runs inside belongs to this stage."""
-        self.stage = name
-        with FlopCounterMode(display=False) as counter:
-            yield
-        self.stage = ""
-        self.flops[name] = counter.get_total_flops()
-
-    def moved_bytes(self, stage: str) -> int:
-        """Return the bytes of a stage's inputs and outputs."""
-        return sum(self.read[stage].values()) + sum(self._left[stage].values())
-
-    def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if not func.is_view and func.overloadpacket is not torch.ops.aten._unsafe_view:
-            for tensor in torch.utils._pytree.tree_leaves((args, kwargs)):
-                if isinstance(tensor, Tensor) and tensor.dim():
-                    self.see_read(tensor)
-            for tensor in torch.utils._pytree.tree_leaves(result):
-                self._made.setdefault(tensor.untyped_storage().data_ptr(), (self.stage, tensor))
-        return result
-
-    def see_read(self, tensor: Tensor) -> None:
-        """Note that the stage at work reads a tensor; its maker, if another, made it for that."""
-        storage = tensor.untyped_storage().data_ptr()
-        maker, made = self._made.get(storage, ("", tensor))
-        if maker == self.stage and maker:
-            return
-        key = (storage, tensor.storage_offset(), tuple(sorted(tensor.shape)))
-        self.read[self.stage][key] = tensor.nbytes
-        if maker:
-            self._left[maker][storage] = made.nbytes
-
-
-@pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Return a watch that stepwise's labels report to."""
-    watch = Watch()
-    monkeypatch.setattr(stepwise, "record_function", watch.label)
-    return watch
-
-
-@pytest.mark.parametrize("at", POINTS, ids=lambda at: at.name)
-def test_forward_bytes_and_flops_are_those_of_the_tensors_that_pass(at: Point, watch: Watch) -> None:
-    """Stage by stage: what it reads of others, and what it makes for others, each tensor once; products by torch.
-
-    The FLOPs of all are those of the whole layer. A label of one's own has no bytes.
-    """
-    work = workload.make(at)
-    function = workload.subject(work, "stepwise").function
-    with torch.no_grad(), watch:  # inference mode would show whole operators, not the copies in them
-        y = function(*work.inputs())
-    watch.see_read(y)
-    assert watch.flops.keys() == steps(at).keys()
-    for stage in steps(at):
-        assert tables.moved_bytes(at, stage, FORWARD) == watch.moved_bytes(stage), stage
-        assert 2 * (steps(at)[stage].multiplications or 0) == watch.flops[stage], stage
-    assert sum(watch.flops.values()) == flops(at)
-    assert tables.moved_bytes(at, "my stage", FORWARD) is None
-
-
-def random(*shape: int) -> Tensor:
-    """Return an input that wants a gradient."""
-    return torch.randn(shape, requires_grad=True)
-
-
-Steps = dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]]
-"""Each step as a function of its inputs."""
-
-
-def core(batch: int, heads: int, tokens: int, keys: int, values: int) -> Steps:
-    """Return the steps that all layers share; keys and values are the widths of one head."""
-    q, k, v = (random(batch, heads, tokens, width) for width in (keys, keys, values))
-    scores = random(batch, heads, tokens, tokens)
-    return {
-        "scale": (lambda q: q * 0.5, (q,)),
-        "scores": (lambda q, k: q @ k.mT, (q, k)),
-        "softmax": (lambda s: s.softmax(-1), (scores,)),
-        "weighted values": (lambda a, v: a @ v, (scores, v)),
-    }
-
-
-VIT: Steps = {
-    "qkv projection": (F.linear, (random(2, 16, 64), random(144, 64))),
-    "split heads": (
-        lambda qkv: qkv.reshape(2, 16, 3, 4, 12).permute(2, 0, 3, 1, 4).unbind(0),
-        (random(2, 16, 144),),
-    ),
-    **core(2, 4, 16, 12, 12),
-    "merge heads": (lambda o: o.transpose(1, 2).flatten(2), (random(2, 4, 16, 12),)),
-    "output projection": (F.linear, (random(2, 16, 48), random(48, 48), random(48))),
-    "skip": (torch.add, (random(2, 16, 48), random(2, 16, 48))),
-}
-CONV: Steps = {
-    "qkv projection": (F.linear, (random(2, 9, 16), random(20, 16), random(20))),
-    **core(2, 1, 9, 2, 16),
-    "skip": (lambda gamma, maps, x: gamma * maps + x, (random(1), random(2, 16, 3, 3), random(2, 16, 3, 3))),
-}
-PATCH: Steps = {
-    "patch embedding": (
-        lambda x, weight, bias: F.conv2d(x, weight, bias, stride=4),
-        (random(2, 3, 12, 12), random(12, 3, 4, 4), random(12)),
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("at", "own"),
-    [(POINTS[0], VIT), (of_layer("conv"), CONV), (of_layer("patch"), PATCH)],
-    ids=["vit", "conv", "patch"],
-)
-def test_backward_bytes_are_those_of_gradients_and_of_what_was_kept(at: Point, own: Steps) -> None:
-    """Step by step: the gradient of the output and what autograd kept are read, the gradients of inputs written."""
-    for stage, (step, inputs) in own.items():
-        assert tables.moved_bytes(at, stage, BACKWARD) == backward_bytes(step, inputs), stage
-
-
-def backward_bytes(step: Callable[..., Any], inputs: tuple[Tensor, ...]) -> int:
-    """Return the bytes of a step's backward pass, 0 where the gradients of its inputs are that of its output."""
-    kept: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        kept[tensor.untyped_storage().data_ptr()] = tensor.nbytes
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        result = step(*inputs)
-        outputs = result if isinstance(result, tuple) else (result,)
-    directions = [torch.randn(output.shape) for output in outputs]
-    gradients = torch.autograd.grad(outputs, inputs, directions)
-    given = {direction.untyped_storage().data_ptr() for direction in directions}
-    written = [each.nbytes for each in gradients if each.untyped_storage().data_ptr() not in given]
-    return sum(written) + sum(direction.nbytes for direction in directions) + sum(kept.values()) if written else 0

@@ -1,6 +1,5 @@
 """The tables of the documentation and of `bench list`, held against the declarations and the adapters."""
 
-import dataclasses
 import re
 
 import pytest
@@ -9,6 +8,7 @@ import impls
 from bench.measure import workload
 from bench.plan.case import COLUMNS
 from bench.plan.layers import LAYERS
+from bench.plan.layers.layer import Layer
 from bench.show.documented import ROOT, TABLES, columns, implementations, matrix, metrics, with_tables
 from bench.store.metrics import COLUMNS as METRICS
 from impls.catalogue import IMPLEMENTATIONS, NOT_WRITTEN, Entry, Style
@@ -52,7 +52,9 @@ def test_an_old_table_is_replaced_and_the_rest_kept() -> None:
 def test_a_row_says_what_an_implementation_supports() -> None:
     """Each pair that doesn't go together is a no with the number of its reason, which stands below."""
     look = Style("#000000", (), "o")
-    layers = {name: dataclasses.replace(LAYERS["vit"], name=name, module=f"m:{name}") for name in ("a", "b")}
+    layers = {name: Layer() for name in ("a", "b")}
+    for name, layer in layers.items():
+        layer.name, layer.module = name, f"m:{name}"
     entries = {
         "x": Entry("m:x", "x", look, refuses={"b": "b has no x"}),
         "y": Entry("m:y", "y", look, supports="on a GPU", refuses={"a": "none here"}),

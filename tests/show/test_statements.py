@@ -20,7 +20,7 @@ from tests.make.records import environment
 from tests.make.results import modelled
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
-EVERY = sorted(path.parent for path in PUBLISHED.rglob("plan.json"))
+EVERY = sorted(path.parent for path in PUBLISHED.rglob("journal.jsonl"))
 FEW = [PUBLISHED / "advise-swin-xeon-2core"]
 NAMES = ("eager", "sdpa", "manual")
 AT = [vit_s(num_tokens=tokens) for tokens in (50, 197, 577)]

@@ -83,7 +83,9 @@ class Written:
     @property
     def is_causal(self) -> bool:
         """Whether its mask hides later keys alone, in every call."""
-        is_fixed = not any(each.op == "placeholder" for each in reached(self.way.side, lambda node: node.all_input_nodes))
+        is_fixed = not any(
+            each.op == "placeholder" for each in reached(self.way.side, lambda node: node.all_input_nodes)
+        )
         return is_fixed and [mask.kind for mask in self.masks] == [CAUSAL]
 
     def as_call(self, graph: Graph) -> Call:
@@ -107,7 +109,9 @@ class Written:
         if way.scale is None:
             query = called(graph, ATEN.mul.Tensor, query, cast(graph, self._factor(graph), dtype(value)))
         if way.has_empty_rows and mask is not None:
-            hidden = called(graph, ATEN.all.dim, called(graph, ATEN.le.Scalar, mask, _lowest(dtype(mask)) / 2), -1, True)
+            hidden = called(
+                graph, ATEN.all.dim, called(graph, ATEN.le.Scalar, mask, _lowest(dtype(mask)) / 2), -1, True
+            )
             query, mask = (called(graph, ATEN.masked_fill.Scalar, each, hidden, 0.0) for each in (query, mask))
         scale = 1.0 if way.scale is None else way.scale
         return Call(query, key, value, scale, mask, self.is_causal, dropout=way.dropout)
@@ -146,7 +150,9 @@ class Written:
     def returned(self, graph: Graph, output: Node) -> Node:
         """Return the output of attention as the last product returns it."""
         last = self.way.last
-        of_weights, of_value = (last.of_left, last.of_right) if last.left is self.way.weights else (last.of_right, last.of_left)
+        of_weights, of_value = (
+            (last.of_left, last.of_right) if last.left is self.way.weights else (last.of_right, last.of_left)
+        )
         have = (*of_weights[:-1], *(each for each in of_value if each not in of_weights))
         node = reshaped(graph, output, [last.sizes[label] for label in have])
         order = [have.index(label) for label in last.out]
@@ -240,8 +246,9 @@ def fused(node: Node) -> Fused | None:
     kind = name(node) if node.op == "call_function" else ""
     if kind != SDPA and not FUSED.fullmatch(kind):
         return None
-    is_operator = isinstance(node.target, torch._ops.OpOverload)
-    names = [argument.name for argument in node.target._schema.arguments] if is_operator else ["query", "key", "value"]
+    target, names = node.target, ["query", "key", "value"]
+    if is_operator := isinstance(target, torch._ops.OpOverload):
+        names = [argument.name for argument in target._schema.arguments]
     asked = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
     taken = {user.args[1]: user for user in node.users if user.target is operator.getitem}
     output = node if is_tensor(node) else taken.get(0)
@@ -325,7 +332,9 @@ class Softmax:
     @property
     def hinted(self) -> str:
         """The reason, and what would express a cap of scores."""
-        hint = "; flex_attention can compute this, as a score_mod" if self.reason.startswith(("tanh", "sigmoid")) else ""
+        hint = (
+            "; flex_attention can compute this, as a score_mod" if self.reason.startswith(("tanh", "sigmoid")) else ""
+        )
         return self.reason + hint
 
 
@@ -344,13 +353,14 @@ def found(graph: Traced) -> Found:
     known = [each for each in every if isinstance(each, Way)]
     operators = [*filter(None, map(fused, nodes.nodes))]
     reasons, values = read(graph, known, {each.mask for each in operators if each.mask is not None})
-    odd = {node: reason for node, reason in (each for each in every if not isinstance(each, Way))}
+    odd = dict(each for each in every if not isinstance(each, Way))
     odd |= {way.softmax: reason for way, reason in reasons.items()}
     good = [Written(way, _masks(way.mask, way.side)) for way in known if way.softmax not in odd]
     of_operators = [replace(of, masks=_masks(values[of.mask], [of.mask])) if of.mask else of for of in operators]
     cores: dict[Node, Core] = {}
     order = {node: place for place, node in enumerate(nodes.nodes)}
-    for of in [*good, *of_operators]:
+    both: list[Written | Fused] = [*good, *of_operators]
+    for of in both:
         try:
             cores[of.output] = _core(graph, of, _obstacle(of, good, order))
         except Odd as reason:
@@ -358,7 +368,7 @@ def found(graph: Traced) -> Found:
                 odd[of.way.softmax] = reason
     unknown = tuple(
         Softmax(graph.with_weights(node), where(node), f"{reason} at {where(reason.node or node)}", node)
-        for node, reason in odd.items()
+        for node, reason in sorted(odd.items(), key=lambda each: order[each[0]])
     )
     return Found(tuple(cores[node] for node in sorted(cores, key=order.__getitem__)), unknown)
 
@@ -375,7 +385,8 @@ def _obstacle(of: Written | Fused, every: Sequence[Written], order: Mapping[Node
     if users:
         return f"its weights are used again at {where(users[0])}"
     changed = (
-        node for node in order
+        node
+        for node in order
         if order[of.begin] < order[node] < order[of.output] and node not in own and is_mutable(node)
         if not _is_settled(node, of.way, order)
     )
@@ -401,7 +412,7 @@ def _is_view(node: Node) -> bool:
 def _core(graph: Traced, of: Written | Fused, obstacle: str) -> Core:
     with inserted(graph.module.graph, of.output, is_kept=False):
         if isinstance(of, Fused) and name(of.begin) == "flex_attention":
-            call = Call(*(of.asked[each] for each in ("query", "key", "value")), scale=1.0)
+            call = Call(of.asked["query"], of.asked["key"], of.asked["value"], scale=1.0)
         else:
             call = of.as_call(graph.module.graph)
         layer = graph.with_weights(of.output)

@@ -132,7 +132,9 @@ def _firsts(softmax: Node) -> list[Product]:
     found = [each for each in found if name(each.node) != "linear"]
     if not found:
         at = next((node for node in near if product(node)), None)
-        what = "a layer's output" if at and name(at) == "linear" else "a product of another size" if at else "no product"
+        what = (
+            "a layer's output" if at and name(at) == "linear" else "a product of another size" if at else "no product"
+        )
         raise Odd(f"over {what}, so no attention of queries and keys", at or softmax)
     return sorted(found, key=lambda each: min(len(shape(each.left)), len(shape(each.right))), reverse=True)
 
@@ -182,7 +184,6 @@ class _Probe:
             self.values[node] = args[0] if kept else node.target(*args, **kwargs)  # type: ignore[operator]
         except (RuntimeError, ValueError, IndexError):
             self.values = {}
-
 
     def _beside(self, node: Node, env: dict[Node, Any]) -> Any:
         value = env.get(node)
@@ -254,9 +255,10 @@ class _Reader(Interpreter):
             raise Odd("a softmax over another dimension than that of keys", softmax)
         if any(name(node) in DROPOUT and node.args[1] and node.args[2] for node in way.before):
             raise Odd("dropout before the softmax", softmax)
-        zero, large, random, small, small_large, full = (
+        of_scores: list[Any] = [
             probe.values.get(scores_in if way.before else way.first.node) for probe in self.scores[way]
-        )
+        ]
+        zero, large, random, small, small_large, full = of_scores
         if zero is None or large is None or random is None or full is None:
             raise Odd("operators that can't be called on other scores", softmax)
         zero, large, random = (each.double() for each in (zero, large, random))
@@ -271,7 +273,9 @@ class _Reader(Interpreter):
             raise self._first_odd(way, NEAR_EPS * eps)
         finite = rows[rows.isfinite()]
         spread = float(finite.max() - finite.min()) if finite.numel() else 0.0
-        is_number = not _has_tensor_factor(way) and spread <= NEAR_EPS * eps * float(finite.abs().amax() if finite.numel() else 1)
+        is_number = not _has_tensor_factor(way) and spread <= NEAR_EPS * eps * float(
+            finite.abs().amax() if finite.numel() else 1
+        )
         way.scale = _exact(way, float(finite.flatten()[0]) if finite.numel() else 1.0) if is_number else None
         way.is_small = small is not None and small_large is not None and small.dim() == len(shape(way.first.node))
         way.has_empty_rows = bool((~shown).all(-1).any()) and bool(zero.isfinite().any())
@@ -296,7 +300,7 @@ class _Reader(Interpreter):
 
     def _check_weights(self, way: Way) -> None:
         probe, drawn = self.weights[way], self.drawn[way][1]
-        y = probe.values.get(way.weights)
+        y: Any = probe.values.get(way.weights)
         for node in way.after:
             if name(node) in DROPOUT and (len(node.args) < 3 or node.args[2]):
                 way.dropout = float(node.args[1])  # type: ignore[arg-type]
@@ -355,7 +359,9 @@ def emitted(way: Way, score: float, graph: Any) -> Node:
         place = called(graph, ATEN.add.Tensor, place, way.first.added, alpha=way.first.beta)
     new: dict[Node, Any] = {first: place}
     for node in way.before:
-        new[node] = called(graph, node.target, *map_arg(node.args, partial(_of, new)), **map_arg(node.kwargs, partial(_of, new)))
+        new[node] = called(
+            graph, node.target, *map_arg(node.args, partial(_of, new)), **map_arg(node.kwargs, partial(_of, new))
+        )
     return new[way.before[-1]] if way.before else place
 
 

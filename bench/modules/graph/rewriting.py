@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from bench.modules.graph.cores import Call, Core, Found, Softmax, Written, found, inserted
+from bench.modules.graph.cores import Call, Core, Found, Softmax, found, inserted
 from bench.modules.graph.reading import ATEN, Odd, called
 from bench.modules.graph.tracing import Traced, dtype, is_foreign, is_mutable, name, reached, shape, where
 from impls.catalogue import CORE_KEYWORDS

@@ -102,7 +102,9 @@ class InGraph(nn.Module):
             y, ours = (_output(each, self.inner, others) for each in (self.inner, plain.forward))
             most = max(SAME, 4 * SAME_OPERATORS_EPS * torch.finfo(y.dtype).eps)
             if bool(y.isfinite().all()) and not are_same(ours, y, most):
-                raise Unsupported("the module's core was not understood: the formula in its place computes something else")
+                raise Unsupported(
+                    "the module's core was not understood: the formula in its place computes something else"
+                )
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
         """Change the tensors, and forget the graphs, which hold them."""
@@ -158,7 +160,9 @@ def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
         except RuntimeError:  # what follows may not fit another shape
             is_right = False
         if not is_right:
-            node = next((each for each in graph.module.graph.nodes if DECIDED & {*getattr(each.target, "tags", ())}), None)
+            node = next(
+                (each for each in graph.module.graph.nodes if DECIDED & {*getattr(each.target, "tags", ())}), None
+            )
             raise Unsupported(f"the module decides by the values of its inputs{f', at {where(node)}' if node else ''}")
 
 

@@ -341,11 +341,6 @@ def reached(nodes: Iterable[Node], following: Callable[[Node], Iterable[Node]], 
     return found[:most]
 
 
-def is_switch(node: Node) -> bool:
-    """Return whether a node changes how torch runs what follows: gradients, autocast."""
-    return any(part in str(node.target) for part in ("set_grad", "autocast"))
-
-
 @contextmanager
 def without_traces(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
     """Let calls inside compute what a traced call computes, and leave buffers and random numbers as they were."""

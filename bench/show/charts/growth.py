@@ -75,6 +75,7 @@ def _exponents(axes: Axes, growth: Growth, what: str, share: float) -> None:
     each = getattr(growth, what)
     at = [of.start ** (1 - share) * of.end**share for of in each]
     slopes, lows, highs = ([getattr(of.slope, name) for of in each] for name in ("value", "low", "high"))
-    ends = {"lows": lows, "highs": highs} if what == "latency" else {}  # the memory of a call is exact
-    marks(axes, style(growth.implementation), at, slopes, **ends)
+    if what != "latency":  # the memory of a call is exact
+        lows, highs = [], []
+    marks(axes, style(growth.implementation), at, slopes, lows=lows, highs=highs)
     axes.set(ylim=(LEAST, MOST), yticks=[0, 1, 2, 3], ylabel=f"exponent\nof {what}")

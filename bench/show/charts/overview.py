@@ -138,7 +138,7 @@ def _lines(axes: Axes, of: WinnerMap, whole: Overview, *, is_first: bool) -> Non
     for rows, dash in zip((by(own, "channels")[each] for each in sorted(by(own, "channels"))), dashes, strict=False):
         ordered = sorted(rows, key=itemgetter(of.along.column))
         xs = [across.index(row[of.along.column]) for row in ordered]
-        middles, lows, highs = zip(*(speedup.drawn(row) for row in ordered), strict=True)  # type: ignore[arg-type]
+        middles, lows, highs = zip(*filter(None, map(speedup.drawn, ordered)), strict=True)
         axes.plot(xs, middles, **look(Style(style(SDPA).colour, dash, "."), 4.0))
         axes.fill_between(xs, lows, highs, color=(style(SDPA).colour, 0.15), linewidth=0)
     axes.set(xticks=range(len(across)), xticklabels=across, xlabel=of.along.title)

@@ -19,7 +19,7 @@ MOST = 40
 """Of more points there is no picture: it would be longer than a screen."""
 
 ROW_IN, ROOM_IN, SLOT = 0.13, 0.14, 0.8
-"""The height of an implementation at a point and the room around a point, in inches; the share of it that marks take."""
+"""The height of an implementation at a point and the room around it, in inches; the share of it that marks take."""
 
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
@@ -43,7 +43,7 @@ def picture(points: Mapping[Point, Sequence[Row]], baseline: str) -> Picture:
     speedup.set_up(axes, every, "x")
     for number, (name, rows) in enumerate(series.items()):
         shift = SLOT * ((number + 0.5) / len(series) - 0.5)
-        xs, lows, highs = zip(*(speedup.drawn(row) for row in rows), strict=True)  # type: ignore[arg-type]
+        xs, lows, highs = zip(*filter(None, map(speedup.drawn, rows)), strict=True)
         ys = [order.index(named[point_of(row)]) + shift for row in rows]
         marks(axes, style(name), xs, ys, along="x", lows=lows, highs=highs, label=name)
     axes.set(ylim=(len(order) - 0.5, -0.5), yticks=range(len(order)), yticklabels=order)

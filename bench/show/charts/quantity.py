@@ -1,10 +1,9 @@
 """Quantities: metrics that have an axis in pictures."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from matplotlib.axes import Axes
 
@@ -35,9 +34,10 @@ class Quantity:
         if is_one or not value or value <= 0:
             return None
         ends = (row.get(name) if name else None for name in (self.axis.low, self.axis.high))
-        return (float(value), *(math.nan if end is None else float(end) for end in ends))  # type: ignore[return-value]
+        low, high = (math.nan if end is None else float(end) for end in ends)
+        return float(value), low, high
 
-    def set_up(self, axes: Axes, rows: Iterable[Mapping[str, Any]], along: str = "y") -> None:
+    def set_up(self, axes: Axes, rows: Iterable[Row], along: str = "y") -> None:
         """Set the axis for the values of rows; a line at 1 is the baseline."""
         drawn = [each for row in rows if (each := self.drawn(row))]
         values, lows, highs = zip(*drawn, strict=True) if drawn else ((1.0,), (), ())
@@ -45,7 +45,7 @@ class Quantity:
         base = 2 if self.metric.unit is Unit.BYTES else 10
         one = (1.0,) if self.axis.relative else ()
         logarithmic(axes, along, (*values, *one), write, lows=lows, highs=highs, base=base)
-        axes.set(**{f"{along}label": title})  # type: ignore[arg-type]
+        axes.set(**{f"{along}label": title})
         if self.axis.relative:
             line = axes.axhline if along == "y" else axes.axvline
             line(1.0, color=light("ink"), linewidth=1.2, label=f"{self.filled('{baseline}')} = 1")

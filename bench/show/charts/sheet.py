@@ -156,7 +156,7 @@ def logarithmic(
     high = min(max(known) * BAND_ROOM, max([*known, *(end for end in highs if end and math.isfinite(end))]))
     middle, span = math.sqrt(low * high), max(high / low, LEAST_SPAN)
     reach = math.sqrt(span) * span**AXIS_ROOM
-    axes.set(**{f"{name}scale": "log", f"{name}lim": (middle / reach, middle * reach)})  # type: ignore[arg-type]
+    axes.set(**{f"{name}scale": "log", f"{name}lim": (middle / reach, middle * reach)})
     axis = axes.xaxis if name == "x" else axes.yaxis
     ticks = MaxNLocator(5) if span < SHORT else LogLocator(base, (1.0, 2.0, 5.0) if base == 10 else (1.0,), numticks=8)
     axis.set_major_locator(ticks)

@@ -142,16 +142,17 @@ def picture(point: Point, profiles: Sequence[Profile]) -> Picture:
 
 def _draw(axes: Axes, place: int, bar: Bar, end_s: float) -> None:
     """Draw a bar with the names of its segments in them, and below it of those that are too short."""
-    start_s, below = 0.0, []
+    start_s = 0.0
+    below: list[str] = []
     for each in bar.segments:
         axes.barh(place, each.time_s, 0.6, start_s, color=each.colour, edgecolor="white", linewidth=0.7,
             hatch="//" if each.is_backward else None)  # fmt: skip
-        words = [each.name, units.seconds(each.time_s)]
-        if LETTER * max(map(len, words)) < each.time_s / end_s * WIDTH:
-            axes.text(start_s + each.time_s / 2, place, "\n".join(words), ha="center", va="center", size=SMALL_SIZE,
+        lines = [each.name, units.seconds(each.time_s)]
+        if LETTER * max(map(len, lines)) < each.time_s / end_s * WIDTH:
+            axes.text(start_s + each.time_s / 2, place, "\n".join(lines), ha="center", va="center", size=SMALL_SIZE,
                 color=on(each.colour))  # fmt: skip
         else:
-            below.append(" ".join(words))
+            below.append(" ".join(lines))
         start_s += each.time_s
     if bar.residual_s > 0:
         axes.barh(place, bar.residual_s, 0.6, start_s, color=RESIDUAL_COLOUR)

@@ -141,8 +141,8 @@ def _findings(report: Report) -> Iterator[str]:
     left = [change for change in report.rows if change.is_judged and change.verdict not in CHANGED]
     if left:
         bound, number = excluded(left)
-        rows = f"{number} of {counted(len(left), 'other row')}"
-        yield f"no change above {bound} in {rows}" if bound else "the scatter excludes no change"
+        others = f"{number} of {counted(len(left), 'other row')}"
+        yield f"no change above {bound} in {others}" if bound else "the scatter excludes no change"
     elif not any(change.is_judged for change in report.rows):
         yield "no row was judged: one process on a side has no interval"
 

@@ -15,7 +15,7 @@ from bench.modules.graph.cores import UNFUSED, Core, Found, found
 from bench.modules.graph.tracing import traced
 from tests import written_cores
 from tests.make.points import made
-from tests.written_cores import BIAS, CAUSAL, EXPRESSIBLE, HEADS, INEXPRESSIBLE, B, D, H, N, traced_layer
+from tests.written_cores import BIAS, EXPRESSIBLE, HEADS, INEXPRESSIBLE, B, D, H, N, traced_layer
 
 
 def found_in(module: nn.Module | Callable[..., Tensor], *xs: Tensor) -> Found:
@@ -107,7 +107,7 @@ OTHERS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a gate of places": (lambda x: F.linear(x + BIAS[0, 0, :, :1], PAIRS[:D].T).softmax(1) * x, "a layer's output"),
     "scores with sums": (of_pairs, "tanh"),
     "keys of one query": (of_own_keys, "keys or values of its own"),
-        "mixed scores": (lambda x: mixed(x, before=True), "weights of parameters"),
+    "mixed scores": (lambda x: mixed(x, before=True), "weights of parameters"),
     "mixed weights": (lambda x: mixed(x, before=False), "weights of parameters"),
     "difference of weights": (differential, "no product with values"),
     "parts of a window": (banded, "another size"),

@@ -50,7 +50,9 @@ def test_the_height_of_a_mark_is_its_value(run: str) -> None:
     """Every mark of every series stands at the latency of its row in results.csv, nearest to its own place."""
     for each in scaling.series(load(PUBLISHED / run)):
         for name, at in series(axes_of(each)[0]).items():
-            rows = sorted((row for row in each.rows if row["implementation"] == name), key=lambda row: row[each.axis.column])
+            rows = sorted(
+                (row for row in each.rows if row["implementation"] == name), key=lambda row: row[each.axis.column]
+            )
             assert [y for _, y in at] == [row["latency_s"] for row in rows]
             for (x, _), row in zip(at, rows, strict=True):
                 assert min(each.choices, key=lambda place: abs(math.log(place / x))) == row[each.axis.column]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -67,7 +68,7 @@ def test_below_a_map_stands_the_speedup_of_sdpa_for_each_width(drawn: Picture) -
     assert len({axes.get_ylim() for axes in lines}) == 1
     assert [axes.get_xlabel() for axes in lines] == ["tokens N"] * 4 + ["keys M"]
     for line in lines[0].lines[1:]:
-        assert [*line.get_ydata()] == pytest.approx([2.0] * len(TOKENS), rel=0.01)
+        assert [*np.asarray(line.get_ydata())] == pytest.approx([2.0] * len(TOKENS), rel=0.01)
 
 
 def test_the_words_say_what_numbers_and_lines_are(drawn: Picture) -> None:

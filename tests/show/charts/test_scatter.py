@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -43,7 +44,7 @@ def test_a_mark_stands_at_the_rate_of_its_case_under_the_roof() -> None:
     rates = [(work.flops or 0) / time for work, time in zip(works, latencies, strict=True)]
     at = [(work.intensity, rate) for work, rate in zip(works, rates, strict=True)]
     assert [x for of in series(axes)["sdpa"] for x in of] == pytest.approx([x for of in at for x in of])
-    roof = axes.lines[0].get_xydata().tolist()
+    roof = np.asarray(axes.lines[0].get_xydata()).tolist()
     assert [y for _, y in roof] == pytest.approx([min(1e11, 1e9 * x) for x, _ in roof])
     assert "matrix products 100 GFLOP/s, copy 1.00 GB/s" in words(drawn)
 
@@ -79,7 +80,7 @@ def test_a_mark_stands_at_time_and_error_and_what_nothing_beats_has_a_ring() -> 
     """Among those in rings time rises and error falls."""
     (drawn,) = made(frontiers(table_of_frontier()))
     axes = drawn.figure.axes[0]
-    rings = axes.lines[0].get_xydata().tolist()
+    rings = np.asarray(axes.lines[0].get_xydata()).tolist()
     assert rings == sorted(rings)
     assert [error for _, error in rings] == sorted((error for _, error in rings), reverse=True)
     assert {name: len(at) for name, at in series(axes).items()} == {"eager": 2, "sdpa": 2}

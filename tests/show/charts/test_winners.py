@@ -52,8 +52,7 @@ def test_quick_has_a_map_of_heads_and_one_of_channels() -> None:
         "winners-tokens-channels-vit-cpu-float32-inference-b8-h6-t1",
     ]
     mixed, shown, alone = (
-        words(made(pictures(table))[0])
-        for table in (quick(), timed(GRID, SECONDS), timed(GRID, SECONDS, processes=1))
+        words(made(pictures(table))[0]) for table in (quick(), timed(GRID, SECONDS), timed(GRID, SECONDS, processes=1))
     )
     assert "bounds are of 99 % over 3 processes" in mixed
     assert "blank: not measured" in mixed

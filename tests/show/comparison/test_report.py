@@ -126,7 +126,7 @@ def test_each_row_that_changed_has_its_command() -> None:
 
 
 def test_csv_and_json_hold_every_row_in_full() -> None:
-    """Worst first, with case and verdict; what doesn't apply is null in JSON and empty in CSV, and so is an infinity."""
+    """Worst first, with case and verdict; what doesn't apply, or is infinite, is null in JSON and empty in CSV."""
     wild = table(row(SDPA, [0.0, 1.0]))
     endless = [dataclasses.replace(*compare(wild, wild), ratio=Interval(1.0, 0.0, math.inf))]
     for changes in (every_verdict(), endless):
@@ -136,7 +136,9 @@ def test_csv_and_json_hold_every_row_in_full() -> None:
         for place, one in enumerate(content["rows"]):
             for name, value in one.items():
                 cell = cells[name][place]
-                assert pd.isna(cell) if value is None else str(cell) == str(value) or float(cell) == pytest.approx(value)
+                assert (
+                    pd.isna(cell) if value is None else str(cell) == str(value) or float(cell) == pytest.approx(value)
+                )
         assert (content["margin"], content["notes"]) == (0.03, ["a note"])
     run = table(*(at(one, 1.0) for one in of_layers()))
     rows = json.loads(as_json(Report(compare(run, run))))["rows"]

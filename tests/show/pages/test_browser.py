@@ -50,6 +50,7 @@ return [...document.querySelectorAll("body *")]
 """
 """What can be read, and its contrast with what lies under it."""
 
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of a run of `quick`."""
