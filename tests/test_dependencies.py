@@ -56,7 +56,7 @@ AROUND = {name: name.rpartition(".")[0] for name in BELOW if name.rpartition("."
 TOP_LEVEL = "bench"
 """The modules in bench/ itself: only entry points, above all packages."""
 
-ENTRY_POINTS = {"__init__", "__main__", "cli", "conftest"}
+ENTRY_POINTS = {"__init__", "__main__", "cli", "conftest", "test_cases"}
 """The entry points: the library, the command line, and the modules that pytest reads in its folder."""
 
 USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}

@@ -17,6 +17,7 @@ from bench.harness.progress import Progress, put, say
 from bench.machine.signals import INTERRUPTED
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite
+from bench.plan.sweep import Sweep
 from bench.show.terminal.console import console, rendered
 from bench.show.text import counted
 
@@ -27,13 +28,23 @@ if TYPE_CHECKING:  # slow to import, and the first line should appear at once
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure a sweep while its progress is shown, and say what it found; BAD if a point fails by `--fail-on`."""
-    sweep, fail_on, shown = options.sweep(arguments), options.fail_on(arguments), console()
+    sweep = options.sweep(arguments)
     if arguments.list:
         for point in sweep.points:
-            put(shown, point.name)
+            put(console(), point.name)
         return FINE
+    return measured(sweep, folder_of(arguments, sweep), arguments)
+
+
+def folder_of(arguments: argparse.Namespace, sweep: Sweep) -> Path:
+    """Return the folder that `--run` asks for, or a new one that is named by the sweep and its shard."""
     shard = f"-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else ""
-    folder = options.run_folder(arguments, f"{sweep.name}{shard}")
+    return options.run_folder(arguments, f"{sweep.name}{shard}")
+
+
+def measured(sweep: Sweep, folder: Path, arguments: argparse.Namespace) -> int:
+    """Measure a sweep into a folder as `run` does, and return the status."""
+    fail_on, shown = options.fail_on(arguments), console()
     progress, opened = Progress(sweep, sweep.points, shown), None
     try:
         with ExitStack() as stack:
