@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from bench.harness import options
-from bench.machine.signals import INTERRUPTED, interrupt, on_end, restore
+from bench.machine.signals import forget, interrupt, on_end, restore
 from bench.plan.errors import WrongRequest
+from bench.plan.statuses import INTERRUPTED
 from bench.plan.sweep import Sweep
 
 SWEEP = pytest.StashKey[Sweep]()
@@ -51,6 +52,7 @@ def _measured(sweep: Sweep, option: argparse.Namespace) -> Path:
         status = run.measured(sweep, folder, option)
     finally:
         restore(handlers)
+        forget()
     if status == INTERRUPTED:
         pytest.exit("interrupted", returncode=pytest.ExitCode.INTERRUPTED)
     return folder

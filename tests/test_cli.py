@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import itertools
+import os
 import pkgutil
 import re
 import shutil
@@ -22,12 +23,15 @@ from bench.machine import signals
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.invocation import suite
+from bench.plan.statuses import BROKEN_PIPE, INTERRUPTED
 from bench.store import profile as store
 from bench.store import table
 from tests.make.points import point
 from tests.make.profiles import stepwise
 from tests.make.records import measured
 from tests.make.runs import saved
+
+ROOT = Path(__file__).parents[1]
 
 Printed = Callable[..., str]
 
@@ -107,7 +111,7 @@ def test_output_that_nobody_reads_ends_quietly() -> None:
             assert process.stderr
             process.stdout.close()
             assert process.stderr.read() == b"", words
-        assert process.returncode in (0, cli.BROKEN_PIPE), words
+        assert process.returncode in (0, BROKEN_PIPE), words
 
 
 @pytest.mark.parametrize("number", signals.ENDING)
@@ -120,8 +124,20 @@ def test_a_signal_before_anything_is_begun_ends_quietly(number: int) -> None:
         "sys.meta_path.insert(0, Kills()); cli.main()"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == signals.INTERRUPTED
+    assert done.returncode == INTERRUPTED
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_interrupt_inside_of_exec_ends_with_its_status(tmp_path: Path) -> None:
+    """Where Python itself would end the program by the signal, as while a dataclass is made."""
+    (tmp_path / "interrupted.py").write_text(
+        "import sys; from bench import cli; from bench.commands import list as command\n"
+        "command.run = lambda _: exec('raise KeyboardInterrupt')\n"
+        "sys.argv[1:] = ['list']; sys.exit(cli.main())"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run([sys.executable, "-m", "interrupted"], env=environment, capture_output=True, check=False)
+    assert done.returncode == INTERRUPTED
 
 
 def test_no_option_is_guessed_from_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,8 +155,9 @@ def test_no_option_is_guessed_from_its_beginning(capsys: pytest.CaptureFixture[s
         (0, 0, ""),
         (1, 1, ""),
         (WrongRequest("no"), 2, "attention-bench: no"),
-        (CannotWrite("no"), 2, "attention-bench: no; mend that, then the same command with --run goes on"),
+        (CannotWrite("no"), 3, "attention-bench: no; mend that, then the same command with --run goes on"),
         (NotComparable("no"), 3, "attention-bench: no"),
+        (OSError(28, "no space", "file"), 3, "attention-bench: file: no space"),
         (KeyboardInterrupt(), 130, "attention-bench: interrupted; what was measured is kept"),
     ],
     ids=repr,
@@ -261,4 +278,4 @@ def test_scaling_of_a_single_point_ends_with_2_and_one_line(run: Path, refused: 
 def test_a_folder_that_takes_no_pictures_is_named(run: Path, command: str, refused: Callable[..., str]) -> None:
     """In one line, without a traceback."""
     (run / "plots").write_text("a file in its place")
-    assert refused(command, run) == f"attention-bench: {run / 'plots'}: File exists"
+    assert refused(command, run, status=3) == f"attention-bench: {run / 'plots'}: File exists"

@@ -21,9 +21,6 @@ NAMES = (
 )  # fmt: skip
 """The commands, in the order of the help."""
 
-FINE, BAD, WRONG, NOT_COMPARABLE = 0, 1, 2, 3
-"""The exit statuses: fine, something measured is bad, the request is wrong, the results are not comparable."""
-
 
 def say(*lines: str, stderr: bool = False) -> None:
     """Print lines as they are, however long."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.padding import Packing, packing
-from bench.commands import BAD, FINE, put, say, write
+from bench.commands import put, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
 from bench.engine.model_look import NotSeen, look
 from bench.engine.run import Run
@@ -22,6 +22,7 @@ from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion
 from bench.plan.invocation import suite
 from bench.plan.layers import LAYERS
+from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import MEASURED, Effort, Sweep
 from bench.show import advice as show
 from bench.show import model_sweep

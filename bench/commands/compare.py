@@ -5,9 +5,10 @@ from functools import partial
 
 from bench.analyse import comparison as comparing
 from bench.analyse.comparable import unlike_conditions
-from bench.commands import BAD, FINE, in_format, put, say
+from bench.commands import in_format, put, say
 from bench.commands.arguments import COMPARE_FORMATS
 from bench.plan.errors import NotComparable, WrongRequest
+from bench.plan.statuses import BAD, FINE
 from bench.plan.verdicts import named
 from bench.show.comparison import notes
 from bench.show.comparison.report import Report, as_csv, as_json, blocks, headline

@@ -5,8 +5,8 @@ import argparse
 from rich.table import Table
 from rich.text import Text
 
-from bench.commands import BAD, FINE
 from bench.machine import doctor
+from bench.plan.statuses import BAD, FINE
 from bench.show.blocks import BAD as BAD_TONE
 from bench.show.blocks import GOOD, WARNING
 from bench.show.terminal.console import console

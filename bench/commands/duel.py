@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import change, needed
-from bench.commands import BAD, FINE, in_format, put, say, write
+from bench.commands import in_format, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, shaped
@@ -30,6 +30,7 @@ from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
 from bench.plan.names import check_layers, search_path
 from bench.plan.sides import Side, sides_of
+from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import doubts
 from bench.show.comparison import duel as show

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.choices import CoreChoice, apart, first_timings
-from bench.commands import FINE, duel, put, say
+from bench.commands import duel, put, say
 from bench.engine.duel import Duel, grounds
 from bench.harness import options
 from bench.machine.facts import physical_cores
@@ -24,6 +24,7 @@ from bench.plan.device import kind
 from bench.plan.drawn import between
 from bench.plan.errors import NotComparable, WrongRequest, refusing
 from bench.plan.sides import sides_of
+from bench.plan.statuses import FINE
 from bench.plan.sweep import MEASURED, Effort, Sweep
 from bench.show import intervals
 from bench.show.comparison import duel as show

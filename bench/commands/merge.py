@@ -2,8 +2,9 @@
 
 import argparse
 
-from bench.commands import FINE, say
+from bench.commands import say
 from bench.engine.merge import merge
+from bench.plan.statuses import FINE
 
 
 def run(arguments: argparse.Namespace) -> int:

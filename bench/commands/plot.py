@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from bench.commands import FINE, say
+from bench.commands import say
+from bench.plan.statuses import FINE
 from bench.store.saved_run import runs_of
 
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from bench.commands import BAD, FINE
 from bench.engine import admission
 from bench.engine.pool import Pool
 from bench.harness import options
 from bench.harness.progress import Progress, put, say
-from bench.machine.signals import INTERRUPTED
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite
+from bench.plan.statuses import BAD, FINE, INTERRUPTED
 from bench.plan.sweep import Sweep
 from bench.show.terminal.console import console, rendered
 from bench.show.text import counted

@@ -9,10 +9,11 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.precision import changes
 from bench.analyse.rows import plain
 from bench.analyse.selection import most_important, point_count, went_wrong, where
-from bench.commands import FINE, put, say
+from bench.commands import put, say
 from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
+from bench.plan.statuses import FINE
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.blocks import HEAD, Lines
 from bench.show.comparison.side_by_side import machines, precisions, references

@@ -3,9 +3,10 @@
 import argparse
 from contextlib import closing
 
-from bench.commands import FINE, say
+from bench.commands import say
 from bench.engine.run_folder import RunFolder
 from bench.plan.errors import WrongRequest
+from bench.plan.statuses import FINE
 from bench.store import plan
 from bench.store.journal import JOURNAL
 from bench.store.table import RESULTS

@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.analyse.flags import launch_bound
 from bench.analyse.rows import shown_by
-from bench.commands import FINE, say
+from bench.commands import say
 from bench.engine.member import Member
 from bench.engine.trial import Trial
 from bench.harness import options
@@ -26,6 +26,7 @@ from bench.plan.again import Again
 from bench.plan.case import AS_IS, Case
 from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
+from bench.plan.statuses import FINE
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.show import intervals
