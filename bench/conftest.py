@@ -46,10 +46,9 @@ def _measured(sweep: Sweep, option: argparse.Namespace) -> Path:
     """Return the folder of a run that is measured; after Ctrl-C pytest ends with its own status."""
     from bench.commands import run  # slow to import
 
-    folder = run.folder_of(option, sweep)
     handlers = on_end(interrupt)
     try:
-        status = run.measured(sweep, folder, option)
+        status, folder = run.measured(sweep, option)
     finally:
         restore(handlers)
         forget()

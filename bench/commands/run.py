@@ -32,17 +32,15 @@ def run(arguments: argparse.Namespace) -> int:
         for point in sweep.points:
             put(console(), point.name)
         return FINE
-    return measured(sweep, folder_of(arguments, sweep), arguments)
+    status, _ = measured(sweep, arguments)
+    return status
 
 
-def folder_of(arguments: argparse.Namespace, sweep: Sweep) -> Path:
-    """Return the folder that `--run` asks for, or a new one that is named by the sweep and its shard."""
+def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
+    """Measure a sweep as `run` does, and return the status and the folder."""
+    admission.check_devices(sweep)  # before there is a folder
     shard = f"-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else ""
-    return options.run_folder(arguments, f"{sweep.name}{shard}")
-
-
-def measured(sweep: Sweep, folder: Path, arguments: argparse.Namespace) -> int:
-    """Measure a sweep into a folder as `run` does, and return the status."""
+    folder = options.run_folder(arguments, f"{sweep.name}{shard}")
     fail_on, shown = options.fail_on(arguments), console()
     progress, opened = Progress(sweep, sweep.points, shown), None
     try:
@@ -61,9 +59,9 @@ def measured(sweep: Sweep, folder: Path, arguments: argparse.Namespace) -> int:
                 if opened.records.of(point):  # else its base waits
                     progress.told(point)
             progress.close()
-            return _told(opened, shown, fail_on)
+            return _told(opened, shown, fail_on), folder
     except KeyboardInterrupt:
-        return _interrupted(opened, shown)
+        return _interrupted(opened, shown), folder
 
 
 def _told(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
