@@ -174,7 +174,7 @@ def _sweeps(arguments: argparse.Namespace, grounds: tuple[Ground, Ground]) -> tu
 def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Side]) -> Sweep:
     """Return the points of a side as a race of both, the first as the baseline, with a control.
 
-    Without --sweep they are the product of the options, as in `pytest bench`: one point if each has one value.
+    Without --sweep they are the product of the options, as in `run`: one point if each has one value.
     """
     side, names = ground.side, tuple(each.name for each in sides)
     is_elsewhere = bool(side.checkout or side.python)
