@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.harness import options
+from bench.commands import options
 from bench.machine.signals import forget, interrupt, on_end, restore
 from bench.plan.errors import WrongRequest
 from bench.plan.statuses import INTERRUPTED

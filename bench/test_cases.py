@@ -10,9 +10,9 @@ import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.rows import Row, grouped, plain, point_of
+from bench.commands import options
 from bench.conftest import FOLDER, SWEEP
 from bench.engine.admission import missing_devices
-from bench.harness import options
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.show.failures import failing
 

@@ -1,10 +1,8 @@
 """The command line: what a command is, what it prints of a run, and how it ends."""
 
 import argparse
-import importlib
 import itertools
 import os
-import pkgutil
 import re
 import shutil
 import subprocess
@@ -17,8 +15,7 @@ import pytest
 
 from bench import cli, commands
 from bench.cli import main
-from bench.commands import NAMES, USUAL, arguments, show
-from bench.harness import options
+from bench.commands import NAMES, USUAL, arguments, options, show
 from bench.machine import signals
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
@@ -62,17 +59,6 @@ def test_the_help_begins_with_what_most_people_need(capsys: pytest.CaptureFixtur
     assert tuple(names) == NAMES
     assert text.index("doctor") < text.index("all other commands:") < text.index("  list ")
     assert len(USUAL) == 6
-
-
-def test_every_module_is_a_command_that_keeps_the_convention() -> None:
-    """A command has its arguments with its help, and is run with them; none is forgotten in the list."""
-    assert {module.name for module in pkgutil.iter_modules(commands.__path__)} == {*NAMES, "arguments"}
-    for name in NAMES:
-        module = importlib.import_module(f"bench.commands.{name}")
-        add_arguments = getattr(arguments, f"add_{name}")
-        assert add_arguments.__doc__.partition("\n")[0] == (module.__doc__ or "").partition("\n")[0], name
-        add_arguments(argparse.ArgumentParser())
-        assert module.run.__annotations__["return"] is int, name
 
 
 def test_help_imports_nothing_that_is_slow() -> None:

@@ -37,11 +37,8 @@ BELOW: dict[str, set[str]] = {
         "bench.engine", "bench.measure", "bench.modules", "bench.show", "bench.analyse", "bench.machine", "bench.store",
         "bench.plan", DECLARED,
     },
-    "bench.harness": {
-        "bench.engine", "bench.show", "bench.analyse", "bench.machine", "bench.store", "bench.plan", DECLARED,
-    },
     "bench.commands": {
-        "bench.harness", "bench.profiling", "bench.engine", "bench.show", "bench.analyse", "bench.stats",
+        "bench.profiling", "bench.engine", "bench.show", "bench.analyse", "bench.stats",
         "bench.machine", "bench.store", "bench.plan", DECLARED,
     },
 }  # fmt: skip
@@ -208,7 +205,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ("bench.engine.run", "from bench.profiling import traces", ["bench.profiling.traces"]),
     ("bench.profiling.traces", "from bench.cli import main", ["bench.cli.main"]),
     ("bench.profiling.traces", "from bench import run", ["bench.run"]),
-    ("bench.harness.progress", "from bench.commands import FINE", ["bench.commands.FINE"]),
+    ("bench.engine.run", "from bench.commands import say", ["bench.commands.say"]),
     ("bench.show.charts.catalogue", "from bench.commands import plot", ["bench.commands.plot"]),
     ("bench.show.columns", "from bench.show.terminal.console import GAP", ["bench.show.terminal.console.GAP"]),
     ("bench.show.columns", "from bench.show import charts", ["bench.show.charts"]),

@@ -16,8 +16,8 @@ import torch
 
 import impls
 from bench.cli import main
+from bench.commands import options
 from bench.engine import model_look
-from bench.harness import options
 from bench.machine import facts
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
 from impls.layers.vit import ViTAttention

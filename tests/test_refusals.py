@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.harness import options
+from bench.commands import options
 from tests.refusals import refusal
 
 PUBLISHED = Path(__file__).parents[1] / "results" / "published"

@@ -25,7 +25,7 @@ NAMES = (
 def say(*lines: str, stderr: bool = False) -> None:
     """Print lines as they are, however long."""
     for line in lines:
-        console(stderr=stderr).print(line, soft_wrap=True, markup=False)
+        console(stderr=stderr).print(line, soft_wrap=True, markup=False, emoji=False)
 
 
 def write(path: Path, text: str) -> None:

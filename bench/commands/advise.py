@@ -10,12 +10,11 @@ from pathlib import Path
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.padding import Packing, packing
-from bench.commands import put, say, write
+from bench.commands import options, put, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
+from bench.commands.progress import moving, waiting
 from bench.engine.model_look import NotSeen, look
 from bench.engine.run import Run
-from bench.harness import options
-from bench.harness.progress import moving, waiting
 from bench.machine import monotonic
 from bench.plan import names
 from bench.plan.case import AS_IS, Point

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.harness import options
+from bench.commands import options
 from bench.plan.verdicts import MARGIN, REGRESSIONS, VERDICTS, hyphened
 from bench.store.journal import JOURNAL
 

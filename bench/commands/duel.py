@@ -13,12 +13,11 @@ from pathlib import Path
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import change, needed
-from bench.commands import in_format, put, say, write
+from bench.commands import in_format, options, put, say, write
 from bench.commands.arguments import FORMATS
+from bench.commands.progress import Progress, waiting
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, shaped
-from bench.harness import options
-from bench.harness.progress import Progress, waiting
 from bench.machine import monotonic
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here

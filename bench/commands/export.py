@@ -16,9 +16,8 @@ from typing import Any, cast
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.choices import CoreChoice, apart, first_timings
-from bench.commands import duel, put, say
+from bench.commands import duel, options, put, say
 from bench.engine.duel import Duel, grounds
-from bench.harness import options
 from bench.machine.facts import physical_cores
 from bench.plan.device import kind
 from bench.plan.drawn import between

@@ -7,12 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
+from bench.commands import options, say
+from bench.commands.progress import Progress
 from bench.engine import admission
 from bench.engine.pool import Pool
-from bench.harness import options
-from bench.harness.progress import Progress, put, say
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite
 from bench.plan.statuses import BAD, FINE, INTERRUPTED
@@ -30,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     sweep = options.sweep(arguments)
     if arguments.list:
         for point in sweep.points:
-            put(console(), point.name)
+            say(point.name)
         return FINE
     status, _ = measured(sweep, arguments)
     return status
@@ -41,8 +39,7 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
     admission.check_devices(sweep)  # before there is a folder
     shard = f"-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else ""
     folder = options.run_folder(arguments, f"{sweep.name}{shard}")
-    fail_on, shown = options.fail_on(arguments), console()
-    progress, opened = Progress(sweep, sweep.points, shown), None
+    fail_on, progress, opened = options.fail_on(arguments), Progress(sweep, sweep.points, console()), None
     try:
         with ExitStack() as stack:
             stack.callback(progress.close)
@@ -59,32 +56,33 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
                 if opened.records.of(point):  # else its base waits
                     progress.told(point)
             progress.close()
-            return _told(opened, shown, fail_on), folder
+            return _told(opened, fail_on), folder
     except KeyboardInterrupt:
-        return _interrupted(opened, shown), folder
+        return _interrupted(opened), folder
 
 
-def _told(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
+def _told(run: "Run", fail_on: tuple[str, ...] | None) -> int:
     """Print what a run found, draw the pictures, write the page, and return the status."""
     if not run.records.contents.records:
         return FINE
     from bench.show import summary
 
     saved = run.run_folder.saved
+    shown = console()
     end, width = summary.blocks(saved.whole, run.sweep.baseline, run.sweep), min(shown.width, summary.WIDEST)
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
-        say(shown, f"warning: {warning}", "yellow")
+        say(f"warning: {warning}")
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, run.sweep.points):
-        put(shown, line)
+        say(line)
     is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
-    page = saved.page if is_drawn else _drawn(saved, shown)
+    page = saved.page if is_drawn else _drawn(saved)
     for line in summary.where(run.folder, page, saved.choices):
-        put(shown, line)
-    return _status(run, shown, fail_on)
+        say(line)
+    return _status(run, fail_on)
 
 
-def _drawn(saved: "AnalysedRun", shown: Console) -> Path | None:
+def _drawn(saved: "AnalysedRun") -> Path | None:
     """Write the page of a run, which is returned, and draw its pictures.
 
     A line says what could not be made, why, and how to make it later.
@@ -96,7 +94,7 @@ def _drawn(saved: "AnalysedRun", shown: Console) -> Path | None:
         except Exception as error:  # whatever a library of charts raises
             kind = "" if isinstance(error, WrongRequest) else f"{type(error).__name__}: "
             why = f"{kind}{str(error).strip()}".partition("\n")[0].removesuffix(": ")
-            put(shown, f"No {what}: {why}. To make it later: {suite()} {command} {shlex.quote(str(saved.folder))}")
+            say(f"No {what}: {why}. To make it later: {suite()} {command} {shlex.quote(str(saved.folder))}")
     return page
 
 
@@ -125,7 +123,7 @@ MADE_AT_END: Any = (
 """What is made of a run at its end, the command that makes it later, and what makes it."""
 
 
-def _status(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
+def _status(run: "Run", fail_on: tuple[str, ...] | None) -> int:
     """Return the status of a run, and say why it is BAD, each reason once."""
     from bench.show.failures import failing
 
@@ -136,26 +134,25 @@ def _status(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
         bad.update([", ".join(reason.brief for reason in of)] if of else [])
     if not bad:
         return FINE
-    say(shown, f"failed, so the exit status is 1: {sum(bad.values())} of {counted(len(run.sweep.points), 'point')}")
+    say(f"failed, so the exit status is 1: {sum(bad.values())} of {counted(len(run.sweep.points), 'point')}")
     for reason, count in bad.items():
-        say(shown, f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
+        say(f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
     return BAD
 
 
-def _interrupted(run: "Run | None", shown: Console) -> int:
+def _interrupted(run: "Run | None") -> int:
     """Say what is kept after Ctrl-C and how to go on."""
-    put(shown, "")
+    say("")
     if run is None:
-        say(shown, "Interrupted before anything was measured.")
+        say("Interrupted before anything was measured.")
         return INTERRUPTED
     points, cases = run.sweep.points, run.measured_cases()
     say(
-        shown,
         f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
         f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}.",
     )
-    put(shown, f"Go on:  {_command(run)}")
-    put(shown, f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
+    say(f"Go on:  {_command(run)}")
+    say(f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
     return INTERRUPTED
 
 

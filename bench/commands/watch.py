@@ -16,11 +16,10 @@ from typing import Any
 
 from bench.analyse.flags import launch_bound
 from bench.analyse.rows import shown_by
-from bench.commands import say
+from bench.commands import options, say
+from bench.commands.progress import imported, waiting
 from bench.engine.member import Member
 from bench.engine.trial import Trial
-from bench.harness import options
-from bench.harness.progress import imported, waiting
 from bench.plan import names
 from bench.plan.again import Again
 from bench.plan.case import AS_IS, Case

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from bench.harness import options
+from bench.commands import options
 from bench.machine import facts
 from bench.plan.again import Again
 from bench.plan.case import AS_IS, COLUMNS, CONTROL, OF_LAYERS, Case, Point

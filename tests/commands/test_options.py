@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.harness import options
+from bench.commands import options
 from bench.machine import facts
 from bench.plan.sweep import Effort, Sweep, load_sweep
 from bench.store import plan

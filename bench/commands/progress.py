@@ -37,12 +37,7 @@ OFTEN_S = 0.2
 """The bar is drawn again at most this often: the process that draws shares the machine with those that are measured."""
 
 
-def put(console: "Console", text: str) -> None:
-    """Print one line that stays, without wrapping it."""
-    console.print(text, soft_wrap=True, markup=False, emoji=False)
-
-
-def say(console: "Console", text: str, style: str = "") -> None:
+def say_wrapped(console: "Console", text: str, style: str = "") -> None:
     """Print lines that stay, wrapped between words if they are too long."""
     width = console.width if console.is_terminal else LOG_WIDTH
     for line in text.splitlines():
@@ -55,7 +50,7 @@ def waiting(what: str) -> Iterator[None]:
     """Say where results don't go for what a command waits, if what is inside takes longer than a second."""
     from bench.show.terminal.console import console
 
-    timer = threading.Timer(SILENT_S, lambda: say(console(stderr=True), f"{what} …", "dim"))
+    timer = threading.Timer(SILENT_S, lambda: say_wrapped(console(stderr=True), f"{what} …", "dim"))
     timer.daemon = True
     timer.start()
     try:
@@ -152,7 +147,7 @@ class Progress:
         self._display.start()
 
     def _say(self, text: str, style: str = "") -> None:
-        say(self._console, text, style)
+        say_wrapped(self._console, text, style)
 
     def follow(self, run: "Run") -> None:
         """Print the warnings of a run that is open, and show from now on what it hears of its workers."""
@@ -204,7 +199,8 @@ class Progress:
         left = units.duration(left_s) if left_s else ""
         width = self._console.width if self._console.is_terminal else LOG_LINE
         total = len(self._points)
-        put(self._console, log_line(at, self._numbers[point], total, left, self._sweep.baseline, width))
+        line = log_line(at, self._numbers[point], total, left, self._sweep.baseline, width)
+        self._console.print(line, soft_wrap=True, markup=False, emoji=False)
 
     def _left_s(self) -> float | None:
         """Return the seconds that are left, None if nothing is or nothing tells.

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.commands.progress import waiting
 from bench.engine import admission
-from bench.harness.progress import waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
 from bench.plan.columns import READERS, PointColumn, Role, ValueKind, flag

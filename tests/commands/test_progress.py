@@ -14,8 +14,8 @@ from rich.text import Text
 
 from bench.analyse.standing import Answer
 from bench.analyse.summary import of_records
+from bench.commands.progress import LOG_LINE, LOG_WIDTH, Progress, moving
 from bench.engine.run import Run
-from bench.harness.progress import LOG_LINE, LOG_WIDTH, Progress, moving
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
 from bench.show.terminal.console import THEME
