@@ -9,13 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from bench import cli, commands
 from bench.cli import main
-from bench.commands import NAMES, USUAL, arguments, options, show
+from bench.commands import NAMES, USUAL, show
 from bench.machine import signals
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
@@ -74,17 +72,6 @@ def test_help_imports_nothing_that_is_slow() -> None:
     assert not slow & {*done.stderr.split()}
     assert {"argparse", "bench.cli"} <= {*done.stderr.split()}
     assert all(f"bench {name}" in done.stdout for name in NAMES)
-
-
-def test_the_help_of_run_has_all_options_of_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
-    """None is left out."""
-    with pytest.raises(SystemExit):
-        main(["run", "--help"])
-    text = capsys.readouterr().out
-    taken = []
-    options.add(lambda _title: lambda name, **_words: taken.append(name))
-    assert taken
-    assert all(f"  {name} " in text for name in taken)
 
 
 def test_output_that_nobody_reads_ends_quietly() -> None:
@@ -148,34 +135,23 @@ def test_no_option_is_guessed_from_its_beginning(capsys: pytest.CaptureFixture[s
     ],
     ids=repr,
 )
-def test_a_command_that_is_added_is_there(
+def test_how_a_command_ends_is_its_exit_status(
     outcome: int | BaseException,
     status: int,
     message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With its help, its arguments, and the exit status that it returns or that its error stands for."""
+    """It is what the command returns, or what its error stands for, in one line."""
 
-    def run(arguments: argparse.Namespace) -> int:
+    def run(_: argparse.Namespace) -> int:
         if isinstance(outcome, BaseException):
             raise outcome
-        return outcome if arguments.yes else -1
+        return outcome
 
-    def add_mine(parser: argparse.ArgumentParser) -> None:
-        """Do what I say."""
-        parser.add_argument("--yes", action="store_true")
-
-    module = ModuleType("bench.commands.mine")
-    vars(module).update(run=run)
-    monkeypatch.setitem(sys.modules, "bench.commands.mine", module)
-    monkeypatch.setattr(arguments, "add_mine", add_mine, raising=False)
-    monkeypatch.setattr(commands, "NAMES", ("mine",))
-    assert cli.main(["mine", "--yes"]) == status
+    monkeypatch.setattr("bench.commands.list.run", run)
+    assert main(["list"]) == status
     assert capsys.readouterr().err.strip() == message
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
-    assert "Do what I say" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["show", "plot", "scaling", "profile"])
