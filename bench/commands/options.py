@@ -34,6 +34,9 @@ RULES = {
 }
 """The rule for the values of an option, by their kind; those of other columns are words."""
 
+FAILURES, NONE = tuple(status for status in STATUSES if status != "ok"), "none"
+"""The values of --fail-on: statuses, or none of them."""
+
 MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
 """The forms of the names of modules that are no layers of the suite."""
 
@@ -87,19 +90,6 @@ def add(group: Callable[[str], AddOption]) -> None:
     add_columns(add_option)
     add_effort(group("how long, and how surely"), *(name for name in SETTINGS if name != "oversubscribe"))
     add_option = group("where results go")
-    _add_of_folder(add_option)
-    add_option("--list", action="store_true", help="list the points, and measure nothing")
-    add_option(
-        "--fail-on",
-        metavar="A,B,…",
-        help="statuses that fail a point, for any implementation: "
-        f"{', '.join(status for status in STATUSES if status != 'ok')}; or none "
-        "(default: your own implementation isn't ok, the device isn't there, or nothing could be measured)",
-    )
-
-
-def _add_of_folder(add_option: AddOption) -> None:
-    """Add the options that say which part of the sweep goes into the run folder, and under which name."""
     add_run(add_option, "<UTC time>-<sweep>")
     add_option(
         "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
@@ -109,6 +99,14 @@ def _add_of_folder(add_option: AddOption) -> None:
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
     )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
+    add_option("--list", action="store_true", help="list the points, and measure nothing")
+    add_option(
+        "--fail-on",
+        metavar="A,B,…",
+        help="statuses that fail a point, for any implementation: "
+        f"{', '.join(FAILURES)}; or {NONE} "
+        "(default: your own implementation isn't ok, the device isn't there, or nothing could be measured)",
+    )
 
 
 def add_run(add_option: AddOption, name: str) -> None:
@@ -217,12 +215,9 @@ def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
     if option.fail_on is None:
         return None
     names = _list(option, "fail_on")
-    if names == ["none"]:
-        return ()
-    statuses = [status for status in STATUSES if status != "ok"]
-    if wrong := [name for name in names if name not in statuses]:
-        raise WrongRequest(unknown_names("status of --fail-on", wrong, (*statuses, "none")))
-    return tuple(names)
+    if wrong := [name for name in names if name not in FAILURES and names != [NONE]]:
+        raise WrongRequest(unknown_names("status of --fail-on", wrong, (*FAILURES, NONE)))
+    return tuple(name for name in names if name != NONE)
 
 
 def overrides(option: argparse.Namespace) -> dict[str, Any]:

@@ -1,16 +1,16 @@
 """The progress of a sweep: a line for each point, and in a terminal a bar with what is measured now."""
 
-import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.commands import say
 from bench.machine import monotonic
 from bench.plan.case import BEFORE, CONTROL, POINT_COLUMNS, Point
 from bench.plan.sweep import Effort, Sweep
-from bench.show.text import LONGEST_NAME, counted, listed, names, parts, varying
+from bench.show.text import LONGEST_NAME, counted, names, parts, varying
 from bench.store import units
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 SILENT_S = 1.0
 """The longest that a command waits without a word."""
 
-LOG_WIDTH = 100
-"""The longest line in a log, in characters."""
+START = "starting workers (importing torch)"
+"""What every command that measures waits for first."""
 
 LOG_LINE = 118
 """The longest line of a point in a log, in characters."""
@@ -37,20 +37,10 @@ OFTEN_S = 0.2
 """The bar is drawn again at most this often: the process that draws shares the machine with those that are measured."""
 
 
-def say_wrapped(console: "Console", text: str, style: str = "") -> None:
-    """Print lines that stay, wrapped between words if they are too long."""
-    width = console.width if console.is_terminal else LOG_WIDTH
-    for line in text.splitlines():
-        for part in textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]:
-            console.print(part, style=style, soft_wrap=True, markup=False, emoji=False)
-
-
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Say where results don't go for what a command waits, if what is inside takes longer than a second."""
-    from bench.show.terminal.console import console
-
-    timer = threading.Timer(SILENT_S, lambda: say_wrapped(console(stderr=True), f"{what} …", "dim"))
+    timer = threading.Timer(SILENT_S, lambda: say(f"{what} …", stderr=True))
     timer.daemon = True
     timer.start()
     try:
@@ -59,17 +49,10 @@ def waiting(what: str) -> Iterator[None]:
         timer.cancel()
 
 
-def imported(sweep: Sweep) -> str:
-    """Return what the processes of a sweep import, which takes minutes if something is compiled there."""
-    named = (*sweep.implementations, *dict.fromkeys(point.layer for point in sweep.points))
-    modules = dict.fromkeys(name.partition("[")[0] for name in named if ":" in name)
-    return f"they import {listed(['torch', *modules])}"
-
-
-def _display(console: "Console", *columns: "ProgressColumn", redirects: bool = False) -> "Display":
+def _display(console: "Console", *columns: "ProgressColumn") -> "Display":
     """Return what rewrites a line of a terminal in place: columns, and a text that is cut to the width.
 
-    It goes at the end. A log and a terminal that can't rewrite have none. With `redirects` warnings are printed above.
+    It goes at the end. A log and a terminal that can't rewrite have none.
     """
     from rich.progress import Progress, TextColumn  # slow to import
     from rich.table import Column
@@ -81,7 +64,7 @@ def _display(console: "Console", *columns: "ProgressColumn", redirects: bool = F
         auto_refresh=False,
         transient=True,
         redirect_stdout=False,
-        redirect_stderr=redirects,
+        redirect_stderr=False,
         disable=not console.is_terminal or console.is_dumb_terminal,
     )
 
@@ -90,7 +73,7 @@ def _display(console: "Console", *columns: "ProgressColumn", redirects: bool = F
 def moving(console: "Console") -> Iterator[Callable[[str], None]]:
     """Give what rewrites one line of a terminal with the time since the beginning and a text."""
     began_s = monotonic.now_s()
-    with _display(console, redirects=True) as display:
+    with _display(console) as display:
         task = display.add_task("", total=None)
 
         def move(text: str) -> None:
@@ -117,11 +100,7 @@ class Progress:
         self._began_s = monotonic.now_s()
         self._drawn_s = -OFTEN_S
         self._display = _display(console, BarColumn(BAR))
-        self._task = self._display.add_task(self._start, total=1.0)
-
-    @property
-    def _start(self) -> str:
-        return f"starting worker processes: {imported(self._sweep)} …"
+        self._task = self._display.add_task(f"{START} …", total=1.0)
 
     def opened(self, folder: Path) -> None:
         """Print the sweep, the folder, and that the workers are being started."""
@@ -143,11 +122,11 @@ class Progress:
             )
         self._say(f"results go to {folder}")
         if self._display.disable:
-            self._say(self._start)
+            self._say(f"{START} …")
         self._display.start()
 
     def _say(self, text: str, style: str = "") -> None:
-        say_wrapped(self._console, text, style)
+        self._console.print(text, style=style, soft_wrap=True, markup=False, emoji=False)
 
     def follow(self, run: "Run") -> None:
         """Print the warnings of a run that is open, and show from now on what it hears of its workers."""
@@ -199,8 +178,7 @@ class Progress:
         left = units.duration(left_s) if left_s else ""
         width = self._console.width if self._console.is_terminal else LOG_LINE
         total = len(self._points)
-        line = log_line(at, self._numbers[point], total, left, self._sweep.baseline, width)
-        self._console.print(line, soft_wrap=True, markup=False, emoji=False)
+        self._say(log_line(at, self._numbers[point], total, left, self._sweep.baseline, width))
 
     def _left_s(self) -> float | None:
         """Return the seconds that are left, None if nothing is or nothing tells.

@@ -17,7 +17,7 @@ from typing import Any
 from bench.analyse.flags import launch_bound
 from bench.analyse.rows import shown_by
 from bench.commands import options, say
-from bench.commands.progress import imported, waiting
+from bench.commands.progress import START, waiting
 from bench.engine.member import Member
 from bench.engine.trial import Trial
 from bench.plan import names
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.path.insert(0, folder)  # before the first process starts
         try:
             with ExitStack() as stack:
-                with waiting(f"starting processes: {imported(sweep)}"):
+                with waiting(START):
                     trial = stack.enter_context(Trial(point, baseline, sweep.effort.timeout_s))
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(trial, Versions(name, file, Path(folder)), baseline)
