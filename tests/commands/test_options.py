@@ -162,21 +162,6 @@ def test_other_options_are_refused_with_two_ways_out(run: str) -> None:
     assert all(words in message for words in ("asked for: ", *differences, "; use a new folder, or --extend"))
 
 
-def test_a_new_run_is_a_race_with_a_control_unless_the_options_say_no(run: str) -> None:
-    """A run that began without a control stays so."""
-    assert [asked(line).control for line in ("", "--no-control", run, f"{run} --no-control")] == [True] + [False] * 3
-    assert [asked(line).effort.race for line in ("", "--no-race", "--spread 1h")] == [True, False, False]
-
-
-def test_the_baseline_can_be_another_implementation(run: str) -> None:
-    """It is measured first if it is not among them; a run with another one is not gone on with."""
-    assert asked("--num-tokens 50 --impl sdpa --baseline manual").implementations == ("manual", "sdpa")
-    own = asked("--layer torch.nn:MultiheadAttention --impl sdpa --baseline eager")
-    assert (own.baseline, own.implementations) == ("eager", ("eager", "sdpa"))
-    assert "baseline: eager against sdpa" in refusal(asked, f"{run} --baseline sdpa")
-    assert "implementation 'egaer'" in refusal(asked, "--num-tokens 50 --baseline egaer")
-
-
 def test_a_shard_is_a_part_of_the_sweep(tmp_path: Path) -> None:
     """Its folder goes on with it, under the same name or none; another shard of the folder is refused with both."""
     part, run = asked("--sweep article --shard 1/2"), f"--run {tmp_path}"

@@ -91,7 +91,9 @@ def test_it_opens_with_the_size_of_the_sweep_and_where_results_go() -> None:
     folder = "/a/path/with-many-parts" * 6
     first, *rest = Shown(folder=folder).written().splitlines()
     assert first.startswith("sweep tiny: 2 points × 3 implementations, 2 processes, vit")
-    assert {f"results go to {folder}", "starting workers (importing torch) …", "warning: the machine is busy"} <= {*rest}
+    assert {f"results go to {folder}", "starting workers (importing torch) …", "warning: the machine is busy"} <= {
+        *rest
+    }
 
 
 @pytest.mark.parametrize(
