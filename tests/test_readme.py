@@ -154,7 +154,8 @@ def test_every_command_that_measures_can_be_met(
     One says that it has 10 points.
     """
     (tmp_path / "mykernel.py").write_text(KERNEL)
-    for name in ("mylayer", "mypackage", "myruntime", "diffusers/models/attention_dispatch"):  # looked for, not imported
+    # modules are looked for, not imported
+    for name in ("mylayer", "mypackage", "myruntime", "diffusers/models/attention_dispatch"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / f"{name}.py").touch()
     written(tmp_path)
