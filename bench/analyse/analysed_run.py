@@ -29,8 +29,13 @@ class AnalysedRun(SavedRun):
             return super().whole
         if not self.contents.records:
             raise WrongRequest(f"{self.contents.path} holds no rows")
+        return table.visible(self.results)
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """The results of the journal as results.csv holds them: texts quote other programs."""
         self.summary.pool()
-        return table.visible(table.of_rows(self.summary.all_rows()))
+        return table.of_rows(self.summary.all_rows())
 
     @cached_property
     def summary(self) -> Summary:

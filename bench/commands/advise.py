@@ -182,14 +182,14 @@ def _compared(
         known = {
             each.point: analyse.compared(
                 each,
-                run.records.rows(each.point),
+                run.rows(each.point),
                 run.summary.contrasts(each.point),
                 dict.fromkeys([*controls, *each.first["settings"], *compiled, *extra]),
             )
             for each in answers
             if each.point in run.summary  # the base of others waits
         }
-        records = [record for point in known for record in run.records.of(point)]
+        records = [record for point in known for record in run.records(point)]
     return [known.get(each.point, each) for each in answers], records
 
 
@@ -206,7 +206,7 @@ def _packed(asked: Sweep, cores: Sequence[Point], folder: Path, is_quiet: bool) 
             f"packing: {implementation or 'reference'}, {stage}"
         )
         [*run.measured()]
-        return {core: packing(core, measured(run.records.rows(core))) for core in cores}
+        return {core: packing(core, measured(run.rows(core))) for core in cores}
 
 
 def _put(

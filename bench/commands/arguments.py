@@ -242,7 +242,7 @@ def add_summarise(parser: argparse.ArgumentParser) -> None:
 
 
 def add_merge(parser: argparse.ArgumentParser) -> None:
-    """Join the shards of a sweep, from one machine or several, into one run."""
+    """Join the shards of a sweep into one run."""
     parser.add_argument(
         "out", metavar="OUT", type=Path, help="the merged run: a new folder, or one of an earlier merge"
     )

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             opened = stack.enter_context(Run(sweep, folder, pools=[pool], frontier=not arguments.no_frontier, **of_run))
             progress.follow(opened)
             for point in opened.measured(answered=progress.told):
-                if opened.records.of(point):  # else its base waits
+                if opened.records(point):  # else its base waits
                     progress.told(point)
             progress.close()
             return _told(opened, shown, fail_on)
@@ -58,18 +58,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _told(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
     """Print what a run found, draw the pictures, write the page, and return the status."""
-    if not run.records.contents.records:
+    if not run.contents.records:
         return FINE
     from bench.show import summary
 
-    saved = run.run_folder.saved
+    saved = run.saved
     end, width = summary.blocks(saved.whole, run.sweep.baseline, run.sweep), min(shown.width, summary.WIDEST)
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(shown, f"warning: {warning}", "yellow")
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, run.sweep.points):
         put(shown, line)
-    is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
+    is_drawn = not run.has_new and saved.page.exists() and not saved.traces.exists()
     page = saved.page if is_drawn else _drawn(saved, shown)
     for line in summary.where(run.folder, page, saved.choices):
         put(shown, line)
@@ -122,9 +122,9 @@ def _status(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
     from bench.show.failures import failing
 
     bad, gpus = Counter[str](), run.environment.identity["gpus"]
-    for point in filter(run.records.of, run.sweep.points):
+    for point in filter(run.records, run.sweep.points):
         lacks = bool(admission.missing_devices([point], gpus))
-        of = failing(run.records.rows(point), fail_on, lacks_device=lacks, baseline=run.sweep.baseline)
+        of = failing(run.rows(point), fail_on, lacks_device=lacks, baseline=run.sweep.baseline)
         bad.update([", ".join(reason.brief for reason in of)] if of else [])
     if not bad:
         return FINE

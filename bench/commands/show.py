@@ -14,11 +14,9 @@ from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show.blocks import HEAD, Lines
-from bench.show.comparison.side_by_side import machines, precisions, references
+from bench.show.comparison.side_by_side import precisions, references
 from bench.show.failures import blocks
 from bench.show.terminal.results import results
-from bench.store.saved_run import runs_of
 from bench.store.table import cases, without_control
 
 
@@ -26,20 +24,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the results by point and the failures, our times beside published ones, or precisions side by side."""
     if arguments.top is not None and arguments.top < 1:
         raise WrongRequest(f"--top {arguments.top} must be at least 1")
-    runs = runs_of(arguments.run)
-    for name, saved in runs.items():
-        if len(runs) > 1:
-            put([Lines([f"machine {name}"], HEAD)])
-        _show(saved, arguments)
-        if len(runs) > 1:
-            say("")
-    if len(runs) > 1:
-        put([machines({name: saved.table for name, saved in runs.items()})])
+    _show(arguments.run, arguments)
     return FINE
 
 
 def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
-    """Print the results of one machine."""
     if not saved.is_alone:
         say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     if arguments.across:

@@ -285,7 +285,7 @@ class Progress:
         from bench.show.answer import At, choice_of
         from bench.show.summary import log_line
 
-        rows = self._run.records.rows(point)
+        rows = self._run.rows(point)
         at = At(point, self._labels[point], tuple(rows), choice_of(rows))
         total = len(self._selected)
         is_open = len(self._numbers) < total or not all(answer.is_good for answer in self._answers.values())

@@ -267,18 +267,8 @@ def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
     return tuple(point for point in points if point in mine)
 
 
-def machine_columns(machines: Iterable[Iterable[Point]]) -> frozenset[str]:
-    """Return the columns that follow from the machine: all points of a machine have the same value of them."""
-    of_each = [[*points] for points in machines]
-    return frozenset(
-        name
-        for name in OF_THE_MACHINE
-        if all(len({getattr(point, name) for point in points}) <= 1 for points in of_each)
-    )
-
-
-def without_columns(point: Point, columns: Iterable[str] = OF_THE_MACHINE) -> Point:
-    """Return a point in which some columns are empty; without more, those that may follow from the machine."""
+def without_columns(point: Point, columns: Iterable[str]) -> Point:
+    """Return a point in which some columns are empty."""
     return Point(**{**vars(point), **dict.fromkeys(columns)})
 
 

@@ -63,7 +63,7 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
 def records_of(opened: Run, at: Point) -> list[Record]:
     """Measure a point by the schedule of its run, and return its records."""
     assert [*opened.measured([at])] == [at]
-    return opened.records.of(at)
+    return opened.records(at)
 
 
 def ran(sweep: Sweep, folder: Path, *, extend: bool = False) -> pd.DataFrame:

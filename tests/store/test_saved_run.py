@@ -118,13 +118,3 @@ def test_looks_hold_what_each_process_saw(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotWrite, match="can't be written"):
         saved_run.save_looks({POINT: looks()}, tmp_path / "file")
-
-
-def test_a_name_of_a_machine_is_the_name_of_a_folder(tmp_path: Path) -> None:
-    """No list of machines leads out of its run, or commands a terminal."""
-    for name in ("../other", "/other", "a\x1b[2J", "a/b"):
-        saved_run.save_machines(tmp_path, {name: "0123456789ab"})
-        with pytest.raises(WrongRequest, match="no list of machines"):
-            saved_run.folders_of(tmp_path)
-    saved_run.save_machines(tmp_path, {"left": "0123456789ab"})
-    assert saved_run.folders_of(tmp_path) == {"left": "0123456789ab"}

@@ -1,23 +1,21 @@
-"""Times side by side: in two precisions, beside published figures, and on several machines."""
+"""Times side by side: in two precisions, and beside published figures."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from bench.analyse.change import Change
 from bench.analyse.precision import WIDEST
-from bench.plan.case import Case, Point
+from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
-from bench.plan.grid import machine_columns, without_columns
 from bench.plan.published import AGREES, PARTS, Published, core_flops
 from bench.plan.verdicts import EQUIVALENT
 from bench.show import intervals
-from bench.show.answer import choice_of, words
-from bench.show.blocks import PLAIN, QUIET, Block, Column, Lines, Table, of_texts, right
+from bench.show.blocks import PLAIN, QUIET, Block, Column, Lines, Table, right
 from bench.show.comparison.changes import TONES, time
 from bench.show.rows import Row, by_point
-from bench.show.text import names, order, parts
+from bench.show.text import parts
 from bench.stats.estimates import UNKNOWN
 from bench.store import units
 
@@ -40,12 +38,6 @@ SHAPE = (
     *("qk_norm", "rope", "attn_bias", "window_size", "mask"),
 )
 """The columns that name a point here."""
-
-LONGEST_CHOICE = 40
-"""The longest words on a point."""
-
-MOST_POINTS = 100
-"""The most points of the table; those at which machines disagree come first."""
 
 
 def precisions(changes: Sequence[Change]) -> list[Block]:
@@ -127,36 +119,3 @@ def _ours(figure: Published, of: Change) -> str:
     is_rate = figure.unit == "core_flops_per_s" and of.point.layer == "core" and of.new["status"] == "ok"
     rate = f"{units.rate(core_flops(of.point) / of.new['latency_s'], 'FLOP/s')} = " if is_rate else ""
     return f"{rate}{time(of.new)}"
-
-
-def machines(tables: Mapping[str, pd.DataFrame]) -> Table:
-    """Return what to use at each point, a column for each machine, with its speed-up over the baseline.
-
-    Columns that follow from the machine don't distinguish points.
-    """
-    rows = [by_point(table) for table in tables.values()]
-    ignored = machine_columns(rows)
-    cells = [{without_columns(point, ignored): _cell(own) for point, own in of_point.items()} for of_point in rows]
-    points = list(dict.fromkeys(point for each in cells for point in each))
-    labels = names(points)
-
-    def rank(point: Point) -> tuple[object, ...]:
-        return len({each.get(point, ("", ""))[0] for each in cells}) == 1, order(point)
-
-    lines = [
-        [labels[point], *(each.get(point, ("", "not measured"))[1] for each in cells)]
-        for point in sorted(points, key=rank)[:MOST_POINTS]
-    ]
-    if len(points) > MOST_POINTS:
-        lines.append([f"… and {len(points) - MOST_POINTS:,} more points", *[""] * len(cells)])
-    return of_texts(["what to use where", *tables], lines)
-
-
-def _cell(rows: list[Row]) -> tuple[str, str]:
-    """Return what machines may agree on at a point, and its words."""
-    chosen = choice_of(rows)
-    if not chosen.name:
-        return "", words(chosen)
-    first = next(row for row in rows if row["implementation"] == chosen.name)
-    speedup = f" {units.ratio(first['speedup'])}" if first["speedup"] is not None else ""
-    return chosen.name, f"{words(chosen, LONGEST_CHOICE)}{speedup}"

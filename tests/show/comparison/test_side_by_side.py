@@ -1,4 +1,4 @@
-"""Precisions, published figures and machines side by side."""
+"""Precisions and published figures side by side."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.plan.published import read
 from bench.show.blocks import Block, Table
-from bench.show.comparison.side_by_side import machines, precisions, references
+from bench.show.comparison.side_by_side import precisions, references
 from bench.store import units
 from tests.make.points import vit_s
 from tests.make.records import in_precision as measured
@@ -86,20 +86,3 @@ def test_a_figure_of_the_same_card_has_rates_and_a_verdict() -> None:
     hot = timed([replace(at, timing="device-hot")], {"sdpa": seconds})
     with pytest.raises(WrongRequest, match="no published figure is for a case of this run"):
         references(hot, read([entry]))
-
-
-def test_points_at_which_machines_disagree_come_first() -> None:
-    """Each cell has what to use there and its speed-up, or why there is none."""
-    eager, sdpa = (lambda at, slow=slow: 2.0 if at == slow else 1.0 for slow in AT[:2])
-    here, there = timed(AT[:2], {"eager": 2.0, "sdpa": 1.0}), timed(AT[:2], {"eager": eager, "sdpa": sdpa})
-    table = machines({"here": here, "there": there})
-    assert [column.heading for column in table.columns] == ["what to use where", "here", "there"]
-    (first, *ours), (second, *same) = table.rows
-    assert (first, second) == ("N=197", "N=50")
-    assert [cell.partition(",")[0] for cell in ours] == ["fastest: sdpa", "fastest: eager"]
-    assert all("% 2.0" in cell for cell in same)
-    cases = [Case(AT[0], "eager"), Case(AT[2], "eager")]
-    tables = {"here": timed(AT[1:2], {"eager": 1.0}), "there": results(cases, {cases[0]: ("oom", "")})}
-    by_label = {label: cells for label, *cells in machines(tables).rows}
-    assert by_label["N=50"] == ["not measured", "nothing was measured"]
-    assert by_label["N=197"] == ["only one measured: eager 1.00x", "not measured"]
