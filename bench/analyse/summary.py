@@ -32,8 +32,8 @@ from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, cont
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, t_quantile
 from bench.store.journal import latest
 from bench.store.metrics import combine, derive
-from bench.store.record import STATUSES, Record
-from bench.store.table import COLUMNS, SCHEMA_VERSION, of_rows
+from bench.store.record import SCHEMA_VERSION, STATUSES, Record
+from bench.store.table import COLUMNS, of_rows
 
 FLAGGED_PER_S = 20
 """A sample is flagged if more involuntary context switches a second interrupt it. A switch may cost a millisecond, so

@@ -65,8 +65,8 @@ class Shown:
         self.out = on(width, height)
         self.progress = Progress(sweep, sweep.points, self.out)
         self.progress.opened(Path(folder))
-        rows = SimpleNamespace(rows=of_records(records(0) + records(1), "eager").rows)
-        run = SimpleNamespace(records=rows, warnings=["the machine is busy"], end_s=lambda _: 90.0)
+        rows = of_records(records(0) + records(1), "eager").rows
+        run = SimpleNamespace(rows=rows, warnings=["the machine is busy"], end_s=lambda _: 90.0)
         self.progress.follow(cast(Run, run))
 
     def written(self) -> str:

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 
 from bench.plan.case import CASE_COLUMNS, COLUMNS
 from bench.plan.columns import REQUIRED
-from bench.plan.errors import WrongRequest
 from bench.store.record import (
-    OLDEST_SCHEMA,
     SCHEMA_VERSION,
     Record,
     Samples,
@@ -125,18 +123,8 @@ def test_a_line_without_what_it_needs_is_no_record() -> None:
 
 
 def test_what_a_line_lacks_or_holds_besides_is_no_reason_to_refuse_it() -> None:
-    """What is newer than the line is empty, and what this suite doesn't know is passed over."""
+    """A metric that it lacks is empty, a column has the value that layers without it have; the rest is passed over."""
     assert decode_line(changed(mask=..., settled=..., mood="good")) == record(settled=None)
-
-
-@pytest.mark.parametrize(
-    ("version", "message"), [(SCHEMA_VERSION + 1, "so update the suite"), (OLDEST_SCHEMA - 1, "the suite that wrote")]
-)
-def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None:
-    """Such a line is not taken for a damaged one, whatever else is new in it."""
-    for line in (changed(schema_version=version), changed(schema_version=version, process="first", dtype=...)):
-        with pytest.raises(WrongRequest, match=f"schema_version {version}; .*{message}"):
-            decode_line(line)
 
 
 @pytest.mark.parametrize(
