@@ -59,7 +59,6 @@ OF_COMMANDS = {
     "scaling nowhere": (2, NOWHERE),
     "plot nowhere": (2, NOWHERE),
     "merge out": (2, "the following arguments are required: SHARD"),
-    "export race /nowhere/table.json": (2, "/nowhere/table.json can't be written: No such file or directory"),
     "watch nomodule:attend": (2, NO_MODULE),
     "watch eager": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
 }

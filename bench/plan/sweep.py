@@ -13,18 +13,13 @@ from bench.plan.columns import ValueKind
 from bench.plan.device import KINDS
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
-from bench.plan.invocation import suite
 from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
 from bench.plan.published import Published
 from bench.plan.published import read as read_published
 from bench.plan.settings import setting, settings_of
-from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
 from impls.catalogue import parse
-
-MEASURED = "measured"
-"""The implementation that follows a table of choices."""
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
@@ -360,19 +355,7 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
         return [line] if path is not None and (line := names.mistake_of(name, path)) else []
     if base not in CATALOGUE:
         return []
-    mistakes = names.wrong_options(base, parsed.options, CATALOGUE[base].options)
-    return mistakes + (mistakes_of_table(parsed.options) if base == MEASURED and path is not None else [])
-
-
-def mistakes_of_table(options: Mapping[str, Any]) -> list[str]:
-    """Return why the implementation that follows a table can't read it; none if it can."""
-    if "table" not in options:
-        return [f"{MEASURED} needs a table: {MEASURED}[table=FILE]; `{suite()} export RUN FILE` writes one"]
-    try:
-        table.load(str(options["table"]))
-    except table.WrongTable as error:
-        return [str(error)]
-    return []
+    return names.wrong_options(base, parsed.options, CATALOGUE[base].options)
 
 
 def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
