@@ -215,7 +215,7 @@ def _put(
 
     `parts` are the ends of each answer.
     """
-    ends = show.together(answers, analyse.per_item(answers, records))
+    ends = show.together(answers, analyse.per_item(answers))
     wholes = ([*show.before(each), *blocks] for each, blocks in zip(answers, parts, strict=True))
     texts = {"json": show.as_json(answers), "markdown": "\n".join(map(markdown, [*wholes, ends]))}
     for name, ending in (("json", "json"), ("markdown", "md")):

@@ -63,9 +63,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_show(parser: argparse.ArgumentParser) -> None:
     """Print the table of a run."""
     parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder or a results.csv")
-    kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--reference", action="store_true", help="our times beside figures that others published")
-    kinds.add_argument("--across", choices=["dtype"], help="what a change of precision brings, and its error")
     parser.add_argument(
         "--top",
         metavar="N",

@@ -19,7 +19,6 @@ from bench.engine.model_look import WRONG, NotSeen, asked, replied
 from bench.engine.pool import Pool, Scratch
 from bench.engine.replicate import NOT_ALONE, Replicate, now
 from bench.engine.run import Run
-from bench.engine.schedule import Missing
 from bench.machine import facts, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
@@ -189,17 +188,17 @@ class Duel(Run):
             torch_version=seen.here.identity["torch"] if seen else "",
         )
 
-    def replicate(self, missing: Missing, length: Length, *, with_baseline: bool = True) -> Replicate:
-        """Measure points in one more replicate; sides with processes of their own have fresh servers in each.
+    def replicate(self, point: Point, names: Sequence[str], length: Length, *, with_baseline: bool = True) -> Replicate:
+        """Measure a point in one more replicate; sides with processes of their own have fresh servers in each.
 
         Those of the last one stay: what is asked of the sides afterwards needs no others.
         """
         if len(self._pools) > 1:
             if self._has_measured:
                 self.renew()
-            self._start(next(iter(missing)))
+            self._start(point)
         self._has_measured = True
-        return super().replicate(missing, length, with_baseline=with_baseline)
+        return super().replicate(point, names, length, with_baseline=with_baseline)
 
     def leave_out(self, point: Point, processes: int) -> None:
         """Write records as any run does, and for each row of a point where a side can't be measured."""

@@ -79,7 +79,6 @@ class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
     `baselines` are those among them that others are compared with: they come first where memory is short.
-    The points of members may differ in their dtype: then rounds hold all of them, so that precisions can be compared.
     `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds` are the rounds
     that it took, in `rounds_s` seconds.
     """

@@ -103,7 +103,7 @@ def go_on(command: str, effort: Effort, summary: Summary, points: Sequence[Point
     if effort.race:
         within_s = forecast.within_s(summary, points)
         return [*lines, f"Go on: {command} --within {within_s}s"] if within_s else []
-    number = None if effort.spread_s else forecast.processes(summary, effort.processes)
+    number = forecast.processes(summary, effort.processes)
     return [f"Go on: {command} --extend --processes {number}"] if number else []
 
 
