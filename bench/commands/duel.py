@@ -22,7 +22,6 @@ from bench.harness.progress import Progress, waiting
 from bench.machine import monotonic
 from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
-from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.columns import ValueKind, read
 from bench.plan.device import default_sweep
@@ -110,7 +109,6 @@ def told(duel: Duel, spent_s: float) -> Told:
         here=duel.environment,
         # in its run folder the same words would measure nothing new
         command=f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}",
-        again=Again(sides=tuple(ground.side.given for ground in duel.sides)),
         bound=bound,
         spent_s=spent_s,
         allow=duel.allow,

@@ -9,13 +9,12 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.selection import most_important, point_count, went_wrong, where
 from bench.commands import FINE, put, say
 from bench.commands.arguments import MOST_POINTS, TOP
-from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
 from bench.show.blocks import HEAD, Lines
 from bench.show.failures import blocks
 from bench.show.terminal.results import results
 from bench.store.saved_run import runs_of
-from bench.store.table import cases, without_control
+from bench.store.table import without_control
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,19 +42,8 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     planned = saved.planned if shown is saved.whole else None
     by_point = results(shown, saved.baseline, saved.whole, planned.points if planned else ())
     put([*by_point, *blocks(shown, planned)])
-    if arguments.where:
-        _tell_commands(shown, saved.again)
     if top < count:
         _tell_the_rest(chosen, top, count)
-
-
-def _tell_commands(table: pd.DataFrame, again: Again) -> None:
-    """Print the command for each of a few rows, or how to get fewer."""
-    rows = cases(without_control(table))
-    if len(rows) > MOST_COMMANDS:
-        say("", f"With a --where that leaves at most {MOST_COMMANDS} rows: the command that measures each again")
-    elif rows:
-        say("", "To measure each row again:", *map(again.command, rows))
 
 
 def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:

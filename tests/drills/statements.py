@@ -238,7 +238,7 @@ def _duel(
         return
     before, after = sorted(saved.planned.implementations, key=lambda name: name != saved.baseline)
     changes = [change(point, rows_at.get(point, ()), before, after, 0.01) for point in saved.planned.points]
-    told = duel.Told(changes, before, after, saved.environment, "", saved.again, 0.01, 60.0)
+    told = duel.Told(changes, before, after, saved.environment, "", 0.01, 60.0)
     texts["duel"] = markdown(duel.blocks(told)).replace("\\[", "[")
     for each in changes:
         if each.ratio.is_known:

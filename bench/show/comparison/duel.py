@@ -12,7 +12,6 @@ from bench.analyse.change import Change
 from bench.analyse.flags import is_opposed, launch_bound
 from bench.analyse.rows import grouped
 from bench.analyse.verdict import LOST
-from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.device import CPU
 from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OF_SIDES, OPEN, SLOWER
@@ -74,7 +73,6 @@ class Told(Comparison):
     after: str
     here: Environment
     command: str
-    again: Again
     bound: float
     spent_s: float
     allow: float | None = None
@@ -157,9 +155,7 @@ def blocks(told: Told) -> Iterator[Block]:
     yield Lines([*_failures(told)], BAD, is_list=True)
     facts = Lines([*_facts(told)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
     yield Folded("Kernels, versions, machine", Code([]), facts)
-    every = [told.again.command(each.case) for each in told.changes]
-    single = every[:MOST_COMMANDS] if len(every) > 1 else []
-    yield Folded("Again", Code([told.command, *single], "sh"))
+    yield Folded("Again", Code([told.command], "sh"))
 
 
 def headline(told: Told) -> str:

@@ -10,7 +10,6 @@ import pytest
 
 from bench.analyse.change import Change
 from bench.analyse.verdict import change
-from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE, Case
 from bench.plan.verdicts import DIFFERENT, FASTER, OF_SIDES, OPEN, SLOWER
 from bench.plan.weights import NAMES, ROWS, WAYS
@@ -56,13 +55,10 @@ LOST = (ended("ok", "incorrect"), ended("skipped", "crashed"), ended("oom", "ski
 """The second side is different, or one has no time, or both have one but from different replicates."""
 
 
-AGAIN = Again(sides=({"implementation": "eager"}, {"implementation": "sdpa"}))
-
-
 def told(*changes: Change, sides: dict[str, Any] | None = None, weights: str | None = NAMES, **others: Any) -> Told:
     """Return what is known at the end of a duel of 40 seconds."""
     here = Environment(IDENTITY, {}, {"weights": weights, **({"sides": sides} if sides else {})})
-    return dataclasses.replace(Told(changes, BEFORE, AFTER, here, COMMAND, AGAIN, BOUND, 40.0), **others)
+    return dataclasses.replace(Told(changes, BEFORE, AFTER, here, COMMAND, BOUND, 40.0), **others)
 
 
 def said(of: Told, width: int = 200) -> str:
@@ -380,7 +376,6 @@ def test_the_comment_has_a_row_for_each_point_and_two_folds() -> None:
     assert [fold.count("</details>") for fold in (facts_of, again)] == [1, 1]
     assert again.rstrip().endswith("</details>")
     assert COMMAND in again
-    assert again.count("duel") == 1 + len(many) + 1
     assert ".@main" in COMMAND
     assert not any("@" in line for line in re.sub("`[^`]*`", "", text).splitlines())
     assert r"(\*because\*)" in above
