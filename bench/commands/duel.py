@@ -50,8 +50,8 @@ PROCESSES, BUDGET_S = 2, 4.0
 def run(arguments: argparse.Namespace) -> int:
     """Measure a duel and print its verdict.
 
-    BAD if the second side computes another function, if no weights were found with which it computes the same, if it is
-    slower than `--allow`, or if a side could not be measured; with `--allow` also if outputs were not compared.
+    BAD if the second side computes another function, if it is slower than `--allow`, or if a side could not be
+    measured; with `--allow` also if outputs were not compared.
     """
     pythons = [interpreter(path) for path in arguments.python]
     before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)

@@ -240,7 +240,7 @@ class Replicate:
             "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
             "core": core,
             "cache": str(member.pool.cache),
-            "given": [self._judge(member).given, member.weights] if member.weights else None,
+            "given": self._judge(member).given if member.takes_weights else None,
         }
         return member.post({"request": "prepare", "case": case}, files=[each for each in inputs if each != AFTERWARDS])
 

@@ -14,6 +14,9 @@ from impls.catalogue import parse
 OPTIONS = ("layer", "checkout", "python")
 """What a side may have beside its implementation, each an option."""
 
+SAME, DIFFER = "same", "differ"
+"""Whether both sides have weights of the same names and shapes, in the same order; else outputs aren't compared."""
+
 RULE = "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python"
 
 
