@@ -84,7 +84,7 @@ def test_two_axes_gather_what_differs_in_either() -> None:
 
 def test_lengths_are_a_series_of_padding() -> None:
     """Distributions at one longest item are a series by their share of padding; items of one length are in none."""
-    shares = {"uniform": 0.5, "zipf": 0.8, "uniform:0.8": 0.1, "fixed": None}
+    shares = {"uniform": 0.5, "zipf": 0.8, "list:7+6": 0.1, "fixed": None}
     rows = [{**at(num_tokens=n, lengths=name), "padding": share} for n in (64, 128) for name, share in shares.items()]
     assert [places(group, PADDING) for group in groups(rows, PADDING)] == [(0.1, 0.5, 0.8)] * 2
     assert {row["lengths"] for group in groups(rows, TOKENS) for row in group} == {*shares}
