@@ -45,7 +45,6 @@ def test_any_other_column_splits_a_series() -> None:
     """Rows of two batches are two series, whatever else they share, and so are masked and unmasked ones."""
     rows = [at(num_tokens=tokens, batch=batch) for tokens in (50, 197) for batch in (1, 8)]
     assert [{row["batch"] for row in group} for group in groups(rows, TOKENS)] == [{1}, {8}]
-    assert len(groups(rows, TOKENS, {"batch"})) == 1
     masked = groups([at(num_tokens=n, mask=mask) for n in (50, 197) for mask in ("none", "causal")], TOKENS)
     assert [{row["mask"] for row in group} for group in masked] == [{"none"}, {"causal"}]
     assert ["causal" in point_of(group[0]).short_name({"num_tokens"}) for group in masked] == [False, True]
