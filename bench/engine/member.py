@@ -14,7 +14,6 @@ from bench.engine.judged_calls import JudgedCalls
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.plan.case import Case, Point
-from bench.plan.weights import Sources
 from bench.store.environment import Environment
 from bench.store.record import SESSION, Origin, Record, Samples, Status, reported
 from bench.store.typed import Amount, Count, Positive, Seconds, convert
@@ -75,8 +74,8 @@ class Member:
 
     `implementation` is what its process runs, which the case names unless it is the control or a side of a duel, and
     `point` is where, which is the case's unless that side is another layer. Its outputs are judged in the pool and at
-    the point of `judged_by`, its own by default; `weights` are the rows there of its own weights, if they come from
-    there. `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
+    the point of `judged_by`, its own by default; it has weights and values from there if it `takes_weights`.
+    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
     inspects a call. `death` says how its process died, if it did; `lacks_memory` is true if it was not measured for
     want of memory. `allow_error` is how far it may be off if it declares another accuracy, as in Effort.
     A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
@@ -110,7 +109,7 @@ class Member:
     """What is judged of its timed calls."""
     point: Point = None  # type: ignore[assignment]
     judged_by: tuple[Pool, Point] = None  # type: ignore[assignment]
-    weights: Sources = field(default_factory=dict)
+    takes_weights: bool = False
     allow_error: float | None = None
     torch_version: str = ""
     """The version of its torch, if that is not the one of the run's environment."""

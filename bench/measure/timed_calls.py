@@ -137,7 +137,7 @@ class TimedOutputs:
         wholes, parts = self._filled
         if not all(bool(each[0].isfinite().all()) for each in (*self._wholes[:wholes], *self._parts[:parts])):
             raise Incorrect(f"output {NOT_FINITE} ({TIMED})")
-        ordered = [zip(compared.of_whole, self._workload.ordered(each), strict=True) for each in self._wholes[:wholes]]
+        ordered = [zip(compared.of_whole, each, strict=True) for each in self._wholes[:wholes]]
         items = [zip(compared.of_part, each, strict=True) for each in self._parts[:parts]]
         return [at(*pair) for pairs in (*ordered, *items) for pair in pairs]
 

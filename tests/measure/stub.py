@@ -11,15 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from bench.engine.judged_calls import JudgedCalls
-from bench.measure import workload
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import CaseWork
 from bench.plan.case import Point
-from bench.plan.weights import matches
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, InputValues
 
 SEED = 7
@@ -97,7 +93,7 @@ class Case:
         rng = random.Random(order_seed)
         self.judged = JudgedCalls(rng, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
         self._has_begun = False
-        saved, names = path() if first else None, matches(shapes(first), shapes(at))[0] if first else {}
+        saved = path() if first else None
         expected = self.judging.expect(first or at, SEED, SHIFTS, saved)
         inputs = {check: InputValues(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
         inputs[PEAKED] = InputValues(SHIFTS[PEAKED], expected.get("peak", 1.0))
@@ -111,7 +107,7 @@ class Case:
             "warm_up_s": 0.02,
             "core": None,
             "cache": "",
-            "given": [saved, names] if first else None,
+            "given": saved,
         }
         self.files = {check: path() for check in [*inputs, TIMED]}
 
@@ -171,11 +167,6 @@ class Case:
             reply = self.judging.compare_timed(file) if check == TIMED else self.judging.compare(check, file)
             reasons[check] = reply["reason"]
         return reasons
-
-
-def shapes(at: Point) -> list[tuple[str, torch.Size]]:
-    """Return the names and shapes of the weights and buffers of a point."""
-    return [(name, tensor.shape) for name, tensor in workload.weights(workload.make(at).layer).items()]
 
 
 @contextmanager

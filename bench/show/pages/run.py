@@ -19,7 +19,7 @@ from bench.show.columns import complete, latency_text, memory_text, of_any, of_p
 from bench.show.pages import shell
 from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.rows import Row, against_data_sheets, gpu_state, measured, plain, process_count, unmeasured
-from bench.show.summary import WHAT_BOUNDS_SAY, for_programs
+from bench.show.summary import WHAT_BOUNDS_SAY
 from bench.show.text import shared, symbols
 from bench.store import units
 from bench.store.environment import VARIABLES, Environment
@@ -116,7 +116,6 @@ def _title(saved: AnalysedRun) -> str:
 
 def _verdicts(saved: AnalysedRun, points: Sequence[At]) -> Iterator[Lines]:
     """Yield what else is said before the pictures; sentences that judge are good or bad."""
-    yield Lines([*for_programs(saved.choices, saved.folder)], is_list=True)
     tone = BAD if any(at.failed or at.waits for at in points) else GOOD
     yield Lines([failures.sentence(points)], tone, is_list=True)
     is_quiet, sentence = doubts.machine(saved.whole)
