@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
@@ -82,17 +82,6 @@ def of(contents: Contents) -> Sweep | None:
         raise WrongRequest(f"{contents.path} holds no plan of attention-bench ({error})") from None
 
 
-def of_records(contents: Contents) -> Sweep | None:
-    """Return a plan of what a journal holds, with the usual effort and the usual baseline; None without records."""
-    records = contents.records
-    if not records:
-        return None
-    own = tuple(dict.fromkeys(each.case.implementation for each in records if each.case.implementation != CONTROL))
-    baseline = Sweep.baseline if Sweep.baseline in own else own[0]
-    points = tuple(dict.fromkeys(record.case.point for record in records))
-    return Sweep(contents.path.resolve().parent.name, points, own, baseline)
-
-
 def continued(
     asked: Sweep,
     own: Sweep | None,
@@ -122,12 +111,17 @@ def continued(
 def wanted(asked: Request) -> Sweep:
     """Return the sweep that is asked for, the run folder's own if it holds one and the request fits it.
 
-    Raises WrongRequest if it asks for another sweep without `extend`, or for an extension of no run.
+    Raises WrongRequest if it asks for another sweep without `extend`, for an extension of no run, or to go on in a
+    folder of other files.
     """
     own = load(asked.run) if asked.run else None
     if own is None or asked.run is None:
         if asked.extend:
             raise WrongRequest(f"--extend adds to a run, and {asked.run or 'without --run DIR there'} is none")
+        if asked.run and not asked.is_named and asked.run.is_dir() and any(asked.run.iterdir()):
+            raise WrongRequest(
+                f"{asked.run} holds files and no run: name a sweep to begin one there, or another folder"
+            )
         return load_sweep(asked)
     sweep = load_sweep(asked) if asked.is_named else _changed(own, asked)
     return continued(sweep, own, asked.run, extend=asked.extend, way_out=WAYS_OUT)
