@@ -119,9 +119,7 @@ def wanted(asked: Request) -> Sweep:
         if asked.extend:
             raise WrongRequest(f"--extend adds to a run, and {asked.run or 'without --run DIR there'} is none")
         if asked.run and not asked.is_named and asked.run.is_dir() and any(asked.run.iterdir()):
-            raise WrongRequest(
-                f"{asked.run} holds files and no run: name a sweep to begin one there, or another folder"
-            )
+            raise WrongRequest(f"{asked.run} holds files and no run; name a sweep to begin one there, or a new folder")
         return load_sweep(asked)
     sweep = load_sweep(asked) if asked.is_named else _changed(own, asked)
     return continued(sweep, own, asked.run, extend=asked.extend, way_out=WAYS_OUT)
