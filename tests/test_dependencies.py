@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -61,6 +62,30 @@ ENTRY_POINTS = {"__init__", "__main__", "cli", "conftest"}
 
 USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 """The packages that run in a worker process. Entry points run in the parent, which imports no torch."""
+
+LINES: dict[str, int] = {
+    DECLARED: 500,
+    "impls": 3020,
+    "bench.plan": 2660,
+    "bench.store": 1800,
+    "bench.machine": 700,
+    "bench.stats": 660,
+    "bench.sampling": 160,
+    "bench.analyse": 2320,
+    "bench.show": 3080,
+    "bench.show.terminal": 440,
+    "bench.show.comparison": 680,
+    "bench.show.charts": 1100,
+    "bench.show.pages": 400,
+    "bench.modules": 3200,
+    "bench.measure": 5360,
+    "bench.engine": 3340,
+    "bench.profiling": 680,
+    "bench.harness": 600,
+    "bench.commands": 1360,
+    "bench": 160,
+}
+"""The most lines that a package has: who needs more raises the number here, and says in the commit why."""
 
 LIGHT = sorted({*BELOW, TOP_LEVEL} - USE_TORCH - {DECLARED})
 
@@ -186,6 +211,20 @@ def test_every_package_has_modules_and_uses_what_it_may_import() -> None:
         used = inner | {AROUND[each] for each in inner if each in AROUND}
         assert own, package_name
         assert BELOW[package_name] <= {*packages[:place]} & used, package_name
+
+
+def lines() -> Counter[str]:
+    """Return the number of lines of each package, those of an inner one by itself."""
+    counts = Counter[str]()
+    for module, file in modules():
+        counts[package_of(module)] += len(file.read_text(encoding="utf-8").splitlines())
+    return counts
+
+
+def test_no_package_grows_unnoticed() -> None:
+    """A house that one engineer holds in her head stays as small as it is, unless somebody says why not."""
+    grown = {name: f"{count} lines" for name, count in lines().items() if count > LINES.get(name, 0)}
+    assert grown == {}, "raise the number in LINES here, and say in the commit what the package needs more lines for"
 
 
 WRONG: list[tuple[str, str, list[str]]] = [
