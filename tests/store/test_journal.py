@@ -137,18 +137,6 @@ def test_whatever_fails_in_a_write_is_taken_back(tmp_path: Path, fails: str, mon
     assert (tmp_path / JOURNAL).read_bytes() == before
 
 
-def test_a_whole_last_line_without_its_end_counts(tmp_path: Path) -> None:
-    """A line that lacks nothing but its newline is a record, and what comes next stands on a line of its own."""
-    first, second = replicate("eager", "sdpa"), replicate("eager", "sdpa", process=1)
-    journal.append(tmp_path, first)
-    path = tmp_path / JOURNAL
-    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
-
-    journal.append(tmp_path, second)
-    assert journal.read(tmp_path) == first + second
-    assert path.read_bytes() == b"".join(line_of(one) for one in first + second)
-
-
 # Lines that stand twice
 
 

@@ -70,12 +70,6 @@ def test_a_metric_that_no_worker_can_measure_is_refused(name: str, value: Any, r
         reported(name, value)
 
 
-def test_a_metric_has_its_type() -> None:
-    """A whole number is a number too, several texts are a tuple, and empty stays empty."""
-    given = {"error": 0, "kernels": ["a", "b"], "peak_bytes": None}
-    assert [reported(name, value) for name, value in given.items()] == [0, ("a", "b"), None]
-
-
 def changed(**values: Any) -> bytes:
     """Return a line with other values; those that are `...` are missing."""
     content = json.loads(encode_line(record()))
@@ -108,13 +102,6 @@ def test_a_line_is_json_without_what_is_empty() -> None:
     assert failed["samples"] == {"rounds": [], "timings_s": [], "switches": []}
 
 
-def test_equal_cases_are_one_object() -> None:
-    """Equal points are one object too."""
-    eager, later, sdpa = (decode_line(encode_line(each)) for each in (record(), record(detail="later"), record("sdpa")))
-    assert eager.case is later.case
-    assert eager.case.point is sdpa.case.point
-
-
 def test_a_line_without_what_it_needs_is_no_record() -> None:
     """A line that lacks a part of the case, its origin or its outcome is refused and not filled up."""
     for key in NEEDED:
@@ -143,16 +130,6 @@ def test_samples_that_no_measurement_can_be_are_refused(samples: dict[str, Any])
     """Whatever is wrong in them."""
     with pytest.raises(ValueError, match=r"."):
         decode_line(changed(samples=samples))
-
-
-@pytest.mark.parametrize(
-    "values",
-    [{"process": True}, {"detail": None}, {"kernels": [1]}, {"replicate_size": 0}, {"batch": "8"}, {"status": "fine"}],
-)
-def test_values_that_no_measurement_can_be_are_refused(values: dict[str, Any]) -> None:
-    """The reason names the column."""
-    with pytest.raises(ValueError, match=next(iter(values))):
-        decode_line(changed(**values))
 
 
 @pytest.mark.parametrize(

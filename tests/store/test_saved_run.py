@@ -19,7 +19,6 @@ from tests.make import profiles
 from tests.make.advice import POINT, looks
 from tests.make.points import vit_s
 from tests.make.records import environment, record
-from tests.refusals import refusal
 
 SWEEP = Sweep("mine", (vit_s(),), ("eager", "sdpa"), "sdpa", Effort(bound=0.07))
 
@@ -76,18 +75,6 @@ def test_a_file_of_another_name_is_alone(folder: Path, tmp_path: Path) -> None:
         assert run.baseline == "sdpa"
     assert SavedRun(copy).is_alone
     assert SavedRun(copy).plots.parent == folder
-
-
-def test_each_part_is_read_once_and_only_if_it_is_asked_for(folder: Path) -> None:
-    """A broken part disturbs nobody who doesn't need it, and what was read stays."""
-    run = SavedRun(folder)
-    before = run.table
-    for name in (table.RESULTS, environments.ENVIRONMENT):
-        (folder / name).write_text("rubbish")
-    assert run.table is before
-    assert SavedRun(folder).effort == SWEEP.effort
-    for part in ("environment", "table"):
-        assert str(folder) in refusal(lambda part=part: getattr(SavedRun(folder), part))
 
 
 def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:

@@ -120,21 +120,6 @@ def test_numbers_and_texts_come_back_exactly(values: list[dict[str, Any]]) -> No
     pd.testing.assert_frame_equal(as_csv(*rows), written, check_exact=True)
 
 
-def test_a_detail_that_utf8_can_not_hold_does_no_harm() -> None:
-    """A lone surrogate, as Python makes of foreign bytes, keeps neither its row nor any other from being saved."""
-    loaded = as_csv(row(detail="can't open \udcff.so", status="error"), row())
-    assert loaded["detail"][0].startswith("can't open ")
-    assert list(loaded["status"]) == ["error", "ok"]
-
-
-def test_a_results_file_is_found_in_its_folder(tmp_path: Path) -> None:
-    """Results are loaded by their folder or by their file, given as a path or as text."""
-    table.save(make.table(row()), tmp_path)
-
-    for path in (tmp_path, str(tmp_path), tmp_path / RESULTS, str(tmp_path / RESULTS)):
-        pd.testing.assert_frame_equal(table.load(path), make.table(row()))
-
-
 def test_other_columns_are_passed_over(tmp_path: Path) -> None:
     """Columns are found by their names, in any order, and one that this suite doesn't know is left out."""
     make.table(row()).assign(mood="good").loc[:, ::-1].to_csv(tmp_path / RESULTS, index=False)
@@ -180,12 +165,6 @@ def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str) -> None:
         file = tmp_path / name
         file.write_bytes(GARBAGE[kind])
         assert refused(file).startswith(f"{file} is no results file: ")
-
-
-def test_a_header_alone_is_refused(tmp_path: Path) -> None:
-    """A file without rows holds nothing to show."""
-    table.save(make.table(), tmp_path)
-    assert refused(tmp_path / RESULTS) == f"{tmp_path / RESULTS} holds no rows"
 
 
 def test_another_schema_is_refused(tmp_path: Path) -> None:
