@@ -34,7 +34,6 @@ from bench.measure import (
     workload,
 )
 from bench.measure.devices import device
-from bench.measure.elements import Elements
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.graphs import Graph
 from bench.measure.outputs import Incorrect, Output
@@ -44,7 +43,8 @@ from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
 from bench.plan.names import is_own
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.judged import kept as number_kept
 from impls.attend.sdpa import explained
 from impls.catalogue import parse
 
@@ -105,6 +105,7 @@ class MeasuredCase:
         self._sampling = ExitStack()
         self._hosts_s: list[float] = []
         self._like: Output | None = None
+        self._outputs: TimedOutputs | None = None
         self.reuses = False
         """Whether all calls return the same memory."""
 
@@ -136,12 +137,12 @@ class MeasuredCase:
             return
         self._inputs = workload.Inputs(work)
         self._call = workload.step(self._subject, work, self._inputs)
-        timer = device(point.device).timer(point.timing)
-        self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, reuses=self.reuses)
         if request.thorough and not self._inspect():
             return
         if point.timing == GRAPH:
             self._capture()
+        self._timer = device(point.device).timer(point.timing)
+        self._timed = TimedCalls(self._call, self._inputs, self._timer, self._rng, reuses=self.reuses)
         self._warm_up(calls_s)
         self._states = device(point.device).states()
         self._state = ProcessState()
@@ -177,43 +178,39 @@ class MeasuredCase:
         if self._work.layout.lengths:
             raise impls.Unsupported("a CUDA graph holds the lengths of one batch, and each timing has other ones")
         graph = Graph(self._subject, self._work, self._inputs)
-        self._call, self._timed = graph, self._timed.of(graph)
+        self._call, self.reuses = graph, False  # each result of a replay has memory of its own
         self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
-
-    def begin(self, timings: int, wholes: int, parts: int) -> None:
-        """Begin the rounds: samples have so many timings.
-
-        So many whole outputs and parts of outputs are kept at most.
-        """
-        assert self._like is not None
-        self._outputs = TimedOutputs(self._subject, self._work, self._like, timings=timings, wholes=wholes, parts=parts)
 
     def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
         """Return one sample, and the processor's seconds in its timings and in all.
 
-        It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
-        timing has ended; `held` says which input it had. All calls run on `core` from now on, if one is given.
+        It has a timing for each of the keys of inputs, a call of which is offered to the outputs for the judge. All
+        calls run on `core` from now on, if one is given.
         """
         self._move(core)
-        used_s = self._timed.used_s
-        sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
+        if self._outputs is None:
+            self._outputs = self._memory_for(len(keys))
+        used_s, self._outputs.has_new = self._timed.used_s, False
+        sample = self._timed.sample(keys, self._pace.calls, self._outputs)
         if self._states is not None:
             self._states.read()
         self._hosts_s += [] if sample.host_s is None else [sample.host_s]
         self._state.check()
-        used_s = self._timed.used_s - used_s
-        return {"sample": sample._asdict(), "held": held, "used_s": used_s, "cpu_s": process_time()}
-
-    def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
-        """Keep what is judged of the last sample: items and whole outputs of timings, each at its place."""
-        self._outputs.keep(parts, wholes)
-        if self._inputs.are_edited():
+        if self._outputs.has_new and self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
+        used_s = self._timed.used_s - used_s
+        return {"sample": sample._asdict(), "used_s": used_s, "cpu_s": process_time()}
+
+    def _memory_for(self, timings: int) -> TimedOutputs:
+        """Return memory for the outputs of timed calls, if samples have so many timings."""
+        assert self._like is not None
+        number = number_kept(self.request.point, timings, self._pace.call_s)
+        return TimedOutputs(self._subject, self._work, self._like, number)
 
     def finish(self, call_s: float, core: int | None, files: Mapping[str, str]) -> None:
         """End the rounds: hand over the last outputs, measure the energy of a call of `call_s`, look for late work.
 
-        `files` are those for them, and that with the places of the elements of timed outputs that are compared.
+        `files` are those for them.
         """
         self._move(core)
         work, on = self._work, device(self.request.point.device)
@@ -227,7 +224,7 @@ class MeasuredCase:
             raise Incorrect(f"edited the layer's weights ({TIMED})")
         fresh = outputs.compute(self._subject, work, self._inputs.holding(self.request.inputs[AFTERWARDS]))
         self._check_form(AFTERWARDS, fresh)
-        outputs.write(self._outputs.kept(Elements(*torch.load(files[PLACES]))), files[TIMED])
+        outputs.write(self._outputs.kept() if self._outputs else [], files[TIMED])
         outputs.write(work.handed_over(fresh.tensors), files[AFTERWARDS])
         if counter is not None:
             self._channel.announce("energy")
@@ -345,8 +342,9 @@ class MeasuredCase:
         with kept():
             previous_s = calls_s[-1] if calls_s and point.kind.is_timed_by_host else None
             limits = clock.overhead_s(), self.request.warm_up_s
-            timed = self._timed
-            self._pace = clock.warm_up(self._call, timed.timing, *limits, previous_s, lambda: timed.most_calls)
+            self._pace = clock.warm_up(
+                self._call, self._timed.timing, *limits, previous_s, lambda: self._timer.most_calls
+            )
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
         if point.timing != HOST:
             self.outcome.metrics["event_s"] = cuda.event_s()
@@ -354,11 +352,15 @@ class MeasuredCase:
         gc.collect()
         gc.disable()
 
+    def _most_calls(self) -> float:
+        """Return the most calls of a timing, which may become fewer."""
+        return self._timer.most_calls
+
     def _check_late_work(self, call_s: float) -> None:
         """Raise Incorrect if a call's work goes on after its stream is done: events would not time it."""
         most = self._pace.calls if self._work.point.mode == "backward" else cuda.MOST_CALLS  # their graphs are held
-        calls = int(min(most, self._timed.most_calls))
-        late_s = cuda.late_s(self._call, calls, self._timed.late_s)
+        calls = int(min(most, self._timer.most_calls))
+        late_s = cuda.late_s(self._call, calls, self._timer.late_s)
         if late_s > LATE_S + LATE * calls * call_s:
             raise Incorrect(
                 f"works on another stream: the device goes on for {late_s:.2g} s after the stream of {calls} calls"

@@ -33,12 +33,12 @@ from bench.measure.rounding import (
     rounding_to,
     tolerance,
 )
-from bench.measure.workload import Tensors, Workload, cast_to, without_padding
+from bench.measure.workload import TRAINED, Tensors, Workload, cast_to, without_padding
 from bench.modules.wrapper import NOTHING, copied
 from bench.plan.device import CPU
 from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import scores
-from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, TIMED, InputValues
+from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, TIMED, InputValues, TimedCall
 from impls.catalogue import shapes_itself
 from impls.contract import Unsupported, with_attend
 from impls.sdpa_calls import SDPAReplaced, mask_cast, names_of_sdpa
@@ -241,10 +241,25 @@ def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> Tensors:
-    """Return what the layer computes in timed calls on inputs, in float32 at least.
+def of_call(workload: Workload, check: Check, call: TimedCall) -> list[Target]:
+    """Return what is expected of the whole output of a timed call, with its gradients."""
+    return _timed(workload, check, workload.of_call(call), workload.direction_of(call.key))
 
-    Without gradients some rows of the output are computed, and the others are NaN.
+
+def of_items(workload: Workload, check: Check, calls: Sequence[TimedCall]) -> list[Target]:
+    """Return what is expected of items of timed calls, one after the other."""
+    items = [[each[call.item] for each in workload.of_call(call)] for call in calls]
+    xs = tuple(map(torch.stack, zip(*items, strict=True)))
+    if workload.point.mode not in TRAINED:
+        return _timed(workload, check, xs, None)
+    direction = torch.stack([workload.direction_of(call.key)[call.item] for call in calls])
+    return _timed(workload, check, xs, direction)[: workload.by_item]
+
+
+def _timed(workload: Workload, check: Check, xs: Tensors, direction: Tensor | None) -> list[Target]:
+    """Return what the layer computes in timed calls, with the scales of a check and a little more than its tolerances.
+
+    It is computed in float32 at least. Without gradients some rows of the output are computed, and the others are NaN.
     """
     own = workload.values.dtype
     dtype = torch.promote_types(own, torch.float32)
@@ -254,16 +269,10 @@ def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> Tenso
     if tensors is None:
         tensors = _computed(workload, _plain(workload, layer), *chosen)
         finite.check(workload, layer, chosen[0], tensors, range(len(xs[0])), TIMED)
-    return _real(workload, xs, tensors)
-
-
-def targets_of_calls(check: Check, computed: Sequence[Tensor], dtype: torch.dtype) -> tuple[Target, ...]:
-    """Return what is expected of timed calls, with the scales of a check and a little more than its tolerances."""
-    most, targets = MOST_TOLERANCE[dtype], check.expected[-1].targets
-    return tuple(
-        Target(tensor, target.scale, min(most, target.tolerance + target.tolerance / EAGER_ERRORS))
-        for tensor, target in zip(computed, targets, strict=False)
-    )
+    return [
+        Target(tensor.cpu(), target.scale, min(MOST_TOLERANCE[own], target.tolerance * (1 + 1 / EAGER_ERRORS)))
+        for tensor, target in zip(_real(workload, xs, tensors), check.expected[-1].targets, strict=False)
+    ]
 
 
 def _real(workload: Workload, xs: Tensors, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -253,8 +253,9 @@ def test_a_timed_call_of_short_items_has_something_expected_in_each() -> None:
     """Rows of a call are chosen at random; if those of an item are all padding, all rows are computed."""
     work = workload.make(point(num_tokens=512, batch=3, lengths="list:512+1+1"))
     for key in range(4):
-        (computed,) = reference.of_calls(work, work.of_call(TimedCall(key, 0)), None)
-        assert not computed.isnan().flatten(1).all(1).any()
+        calls = [TimedCall(key, 0, item) for item in range(3)]
+        (output,) = reference.of_items(work, expected(work)[-1], calls)
+        assert not output.tensor.isnan().flatten(1).all(1).any()
 
 
 def test_gradients_from_weights_that_are_computed_again_are_within_the_tolerance() -> None:
@@ -264,10 +265,9 @@ def test_gradients_from_weights_that_are_computed_again_are_within_the_tolerance
     """
     work = workload.make(point(layer="core", mode="train", batch=2, num_tokens=256, channels=256, num_heads=2), 1)
     check = reference.expect(work, AFTERWARDS, InputValues(5))
-    xs, direction = work.of_call(TimedCall(626, 0)), work.direction_of(626)
-    computed = reference.of_calls(work, xs, direction)
-    leaves = [x.clone().requires_grad_() for x in xs]
+    call = TimedCall(626, 0)
+    leaves = [x.clone().requires_grad_() for x in work.of_call(call)]
     output = workload.subject(work, "sdpa").function(*leaves)
-    tensors = [output.detach(), *torch.autograd.grad(output, leaves, direction)]
-    for tensor, target in zip(tensors, reference.targets_of_calls(check, computed, torch.float32), strict=True):
+    tensors = [output.detach(), *torch.autograd.grad(output, leaves, work.direction_of(call.key))]
+    for tensor, target in zip(tensors, reference.of_call(work, check, call), strict=True):
         assert reference.relative_error(tensor, target.tensor, target.scale) < target.tolerance < 2e-5
