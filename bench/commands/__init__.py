@@ -13,7 +13,7 @@ from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render, rendered
 
-USUAL = ("run", "show", "compare", "duel", "advise", "doctor")
+USUAL = ("run", "show", "compare", "duel", "advise")
 """The commands that most people need."""
 
 NAMES = (

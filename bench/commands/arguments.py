@@ -169,10 +169,6 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
 
 
-def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Say in plain words whether this machine is ready to measure."""
-
-
 def add_list(_parser: argparse.ArgumentParser) -> None:
     """List all sweeps, layers, implementations and models."""
 

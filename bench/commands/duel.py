@@ -20,7 +20,6 @@ from bench.engine.model_look import NotSeen, shaped
 from bench.harness import options
 from bench.harness.progress import Progress, waiting
 from bench.machine import monotonic
-from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
 from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
@@ -37,6 +36,8 @@ from bench.show.comparison.duel import Told
 from bench.show.terminal.console import console
 from bench.show.text import listed
 from bench.store.table import of_rows
+
+LEAST_TORCH = (2, 11)
 
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
 """The program that prints the version of an interpreter's torch, and nothing if it has none; it imports no torch."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from bench.machine import facts
+from bench.machine import facts, nvml
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU, CUDA, numbered
 from bench.plan.errors import WrongRequest
@@ -33,7 +33,7 @@ def check_threads(sweep: Sweep) -> None:
 
 def check_devices(sweep: Sweep) -> None:
     """Raise WrongRequest if no point of a sweep can have its device and its timing here, as known without torch."""
-    there = [f"{CUDA.name}:{number}" for number in range(len(facts.gpus()))] if facts.torch_cuda() else []
+    there = [f"{CUDA.name}:{number}" for number in range(len(nvml.gpus()))] if facts.torch_cuda() else []
     missing, reasons = missing_devices(sweep.points, there), list[str]()
     if missing:
         version, seen = facts.torch_version(), f"NVIDIA GPUs that this process sees: {', '.join(there) or 'none'}"

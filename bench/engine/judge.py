@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 from bench.engine.member import Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
-from bench.machine.rates import Judgement
 from bench.plan.work import Roof, Work
 from bench.sampling import judged
 from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues, TimedCall
@@ -134,8 +132,11 @@ class PointJudge:
             raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], hint, self.remark, member.remark])))
         return reply
 
-    def check_rate(self, member: Member, call_s: float, time_again: Callable[[Work, Roof], Judgement]) -> None:
-        """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
+    def check_rate(self, member: Member, others: Callable[[], float]) -> None:
+        """Record the device's highest known rates; raises Ended if the member's time is impossible for its work.
+
+        `others` returns the share of the free cores that other processes keep busy: a busy machine leaves a doubt.
+        """
         assert self.work is not None
         own, error = accuracy(member.implementation), member.metrics.get("error")
         off = f"computes in {own}: off by {units.percent(error)} of the largest value" if own and error else ""
@@ -144,13 +145,15 @@ class PointJudge:
         if self.best is None:
             return
         held = rates.counted(self.point, self.work)
-        is_possible = rates.is_possible(held, call_s, self.best)
-        judgement = Judgement(self.best) if is_possible else time_again(held, self.best)
-        self.best = self.pool.roofs[rates.setting(self.point)] = judgement.best
+        objection = rates.objection(held, member.latency_s, self.best)
+        if objection and (now := self.rates(RATES_TURNS, RATES_S)):  # the best may be from a slower moment
+            self.best = self.pool.roofs[rates.setting(self.point)] = self.best.raised(now)
+            objection = rates.objection(held, member.latency_s, self.best)
         member.metrics |= {CEILING_FLOPS: self.best.flops_per_s, CEILING_BYTES: self.best.bytes_per_s}
-        member.detail = "; ".join(filter(None, [member.detail, judgement.doubt]))
-        if judgement.objection:
-            raise Ended("error", judgement.objection)
+        if objection and others() <= rates.BUSY_SHARE:
+            raise Ended("error", objection)
+        doubt = f"perhaps an {objection}, but the machine was busy" if objection else ""
+        member.detail = "; ".join(filter(None, [member.detail, doubt]))
 
     def _known_roof(self) -> Roof | None:
         """Return the best rates that this run knows of the device, None without memory to measure them."""
@@ -164,17 +167,6 @@ class PointJudge:
         reply = self._ask({"request": "rates", "turns": turns, "least_s": least_s, "core": self._draws.core})
         self.cpu_s = reply["cpu_s"]
         return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
-
-    def probe(self) -> tuple[float, float] | None:
-        """Return the seconds of the speed probe's product and copy; None if the judge died or had no memory for it."""
-        try:
-            reply = self._ask({"request": "probe", "core": self._draws.core})
-        except Died:
-            with suppress(Died):
-                self.expect()
-            return None
-        self.cpu_s = reply["cpu_s"]
-        return (reply["product_s"], reply["copy_s"]) if reply["product_s"] else None
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the reply of the judge; raises Died, which is no known fault of a member. Then another is forked."""

@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,9 +24,6 @@ CORES_SPARE, CORES_SPARE_S = 0.1, 2e-4
 read around its timings, which was seen to take 0.09 ms where a timing was one call of 0.05 ms."""
 
 REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
-
-DENORMAL_SLOWDOWN = 1.25
-"""If denormal numbers make a call take so many times as long, that is said."""
 
 LONG_IMPORT_S = 2.0
 """An import that takes longer is worth a line: each process pays it."""
@@ -139,14 +135,6 @@ class Member:
     def latency_s(self) -> float:
         """The least seconds of a call in its samples."""
         return min(self.samples.values_s)
-
-    def measure_memory(self, timeout_s: float) -> None:
-        """Add the operating system's peak memory to the metrics of a case on a CPU; a process that dies costs it."""
-        point = self.point
-        if point.kind.is_in_host_memory:
-            request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": self.implementation}
-            with suppress(Died), self.pool.memory_worker(point.threads) as worker:
-                self.metrics["system_peak_bytes"] = worker.ask(request, timeout_s).get("peak_bytes")
 
     def start(self, number: int) -> None:
         """Start its process for a replicate; raises Died, which is no known fault of the case."""
@@ -265,9 +253,6 @@ class Prepared(Struct):
     reuses: bool = False
     import_s: Amount = 0.0
     free_bytes: Count | None = None
-    denormals: dict[str, tuple[Count, Count]] = {}
-    """How many values of each kind are denormal numbers, and of how many."""
-    denormal_slowdown: Amount | None = None
 
     @property
     def doubts(self) -> str:
@@ -275,21 +260,7 @@ class Prepared(Struct):
         words = [REUSES] if self.reuses else []
         if self.import_s > LONG_IMPORT_S:
             words.append(f"its import takes {self.import_s:.0f} s in every process")
-        if self.denormal_slowdown is not None:
-            words.append(f"{self._denormal} denormal numbers, {self._denormal_cost}")
         return "; ".join(words)
-
-    @property
-    def _denormal(self) -> str:
-        counts = [f"{count:,} of {of:,} {name}" for name, (count, of) in self.denormals.items() if count]
-        return f"{' and '.join(counts)} are" if counts else "a call computes with"
-
-    @property
-    def _denormal_cost(self) -> str:
-        slowdown = self.denormal_slowdown or 1.0
-        if slowdown < DENORMAL_SLOWDOWN:
-            return "which slow many CPUs"
-        return f"which make a call take {slowdown:.2g} times as long as with torch.set_flush_denormal(True)"
 
 
 class Taken(Struct):
@@ -297,7 +268,6 @@ class Taken(Struct):
 
     timings_s: list[Seconds]
     switches: Count
-    faults: Count
     host_s: Seconds | None = None
 
 

@@ -18,10 +18,9 @@ from bench.engine.judge import Draws, PointJudge
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
-from bench.machine import facts, monotonic, rates
-from bench.machine.quiet import Interference, Speed
+from bench.machine import facts, monotonic
+from bench.machine.quiet import Interference
 from bench.plan.case import Point
-from bench.plan.work import Roof, Work
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.judged import kept
 from bench.sampling.rounds import Length, Sample, sample, timings
@@ -30,9 +29,6 @@ from impls.catalogue import IMPLEMENTATIONS, parse
 
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
-
-TIMED_AGAIN_S = 1.0
-"""The seconds in which a case takes samples in turns with the measurement of rates."""
 
 SPARE_BYTES, GROWTH = 1 << 29, 1.2
 """Another process starts if SPARE_BYTES and GROWTH times the memory of the largest process so far are free."""
@@ -259,50 +255,23 @@ class Replicate:
         """Take samples in rounds for as long as the replicate takes; one that fails leaves the rounds."""
         if not active:
             return
-        self._probing = next(judge for judge in self._judges.values() if judge.work)
-        speed = Speed(self._probing.probe)
-        speed.read()  # so that the judge's seconds are known before those of others are counted
         self._interference = Interference(self._point.threads, self._own_s)
         first = next((member for member in active if member in self._baselines), active[0])
         self._timings = timings(first.call_s)
         for member in active:
             member.kept = kept(member.point, self._timings, member.call_s)
-        readings: dict[Member, list[int]] = {member: [] for member in active if member.is_ok}
 
         def failed(member: Member, error: Exception) -> None:
             with self._ending(member):
                 raise error
             member.close()  # it may have work or threads that slow the others
 
-        def turn(member: Member) -> Sample:
-            reading = speed.reading()
-            taken = self._sample(member)
-            readings[member].append(reading)
-            return taken
-
-        turns = {member: partial(turn, member) for member in readings}
+        turns = {member: partial(self._sample, member) for member in active if member.is_ok}
         begin = monotonic.now_s()
         for member, by_round in sample(turns, self._length, self._rng, failed).items():
             member.samples = _samples(by_round)
             self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = monotonic.now_s() - begin
-        self._keep_speed({member: numbers for member, numbers in readings.items() if member.is_ok}, speed)
-
-    def _keep_speed(self, readings: Mapping[Member, list[int]], speed: Speed) -> None:
-        """Give each sample the speed of the machine around it, and each case the highest that is known."""
-        speed.read()
-        for member, numbers in readings.items():
-            product_s, copy_s = (tuple(values) for values in speed.around(numbers))
-            member.samples = dataclasses.replace(member.samples, product_s=product_s, copy_s=copy_s)
-        best = speed.best()
-        if best is None:
-            return
-        highest = {name: 1 / seconds for name, seconds in zip(rates.PROBE, best, strict=True)}
-        point = self._probing.point
-        for env_id in {member.env_id for member in readings}:
-            rates.remember(env_id, point, highest)
-        for member in readings:
-            member.metrics |= rates.recall(member.env_id, point) or highest
 
     def _sample(self, member: Member) -> Sample:
         """Return one sample of a member; raises Ended."""
@@ -316,7 +285,7 @@ class Replicate:
         claimed = sampled(reply, self._timings)
         values, member.cpu_s = claimed.sample, claimed.cpu_s
         others = self._interference.share()
-        taken = Sample(tuple(values.timings_s), values.switches, values.faults, others, values.host_s)
+        taken = Sample(tuple(values.timings_s), values.switches, others, values.host_s)
         if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, claimed.used_s):
             raise Ended("error", objection)
         return taken
@@ -337,10 +306,10 @@ class Replicate:
             idle.append(core)
             with self._ending(member):
                 self._finish(member)
-        for member in members:  # after all others, because it may take more samples
+        for member in members:
             if member.is_ok:
                 with self._ending(member):
-                    self._judge(member).check_rate(member, member.latency_s, partial(self._time_again, member))
+                    self._judge(member).check_rate(member, self._interference.share)
 
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
@@ -362,17 +331,6 @@ class Replicate:
     def _first_done(self, busy: dict[Worker, tuple[Member, CpuCore]]) -> tuple[Member, CpuCore]:
         """Wait for the first of the members that work, and remove it; return it with its core."""
         return busy.pop(first_done({worker: member.heard for worker, (member, _) in busy.items()}, self._timeout_s))
-
-    def _time_again(self, member: Member, work: Work, best: Roof) -> rates.Judgement:
-        """Time a member again in turns with matrix products and a copy, and judge it by these times."""
-        judge = self._judge(member)
-        now = judge.rates() or best
-        self._interference = Interference(self._point.threads, self._own_s)
-        again_s, end = float("inf"), monotonic.now_s() + TIMED_AGAIN_S
-        while monotonic.now_s() < end:
-            again_s = min(again_s, *self._sample(member).timings_s)
-            now = now.raised(judge.rates() or now)
-        return rates.judge(work, again_s, best, now, self._interference.share())
 
     @contextmanager
     def _ending(self, member: Member) -> Iterator[None]:
@@ -408,11 +366,9 @@ def now() -> str:
 
 
 def _samples(by_round: Mapping[int, Sample]) -> Samples:
-    timings_s, switches, faults, others, hosts = zip(*by_round.values(), strict=True)
+    timings_s, switches, others, hosts = zip(*by_round.values(), strict=True)
     host_s = tuple(each for each in hosts if each is not None)
-    return Samples(
-        tuple(by_round), timings_s, switches, faults, tuple(round(share, 2) for share in others), host_s=host_s
-    )
+    return Samples(tuple(by_round), timings_s, switches, tuple(round(share, 2) for share in others), host_s)
 
 
 def _keeps_core(name: str) -> bool:

@@ -21,11 +21,10 @@ from bench.engine.replicate import Replicate, now
 from bench.engine.run_folder import RunFolder
 from bench.engine.schedule import Missing, equal_shares, spread
 from bench.engine.worker import unheard
-from bench.machine import facts, gpus, monotonic, quiet
+from bench.machine import facts, monotonic, nvml, quiet
 from bench.plan.case import Case, Point
 from bench.plan.device import HOST
 from bench.plan.grid import without_columns
-from bench.plan.names import may_have_own_memory
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
 from bench.store import environment
@@ -133,7 +132,7 @@ class Run:
         times_the_host = any(point.timing == HOST for point in self.sweep.points)
         return [
             *(quiet.warnings(state, threads, facts.physical_cores()) if times_the_host else ()),
-            *(gpus.warnings(self._gpus) if self._gpus else ()),
+            *nvml.warnings(self._gpus),
         ]
 
     @property
@@ -142,7 +141,7 @@ class Run:
 
     def late_warnings(self) -> list[str]:
         """Return what is seen at the end of the run that disturbed it: another process on one of its GPUs."""
-        return gpus.late_warnings(self._gpus) if self._gpus else []
+        return nvml.late_warnings(self._gpus)
 
     def _observed(self, state: dict[str, Any]) -> Environment:
         """Return the environment of this machine in a state; raises WrongRequest if nothing can be measured here."""
@@ -271,9 +270,6 @@ class Run:
         baselines = {each.case.point: each for each in members if each.case.implementation == self.sweep.baseline}
         heard = partial(self.heard, first, number)
         heard("", "start")
-        for member in members:
-            if member.thorough and (self.sweep.effort.check_memory or may_have_own_memory(member.implementation)):
-                member.measure_memory(self.sweep.effort.timeout_s)
         replicate = Replicate(members, baselines.values(), length, self.seed(first), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s, together=self.needs_both)
         self.deaths.count(members)

@@ -55,12 +55,9 @@ HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.huget
 ALLOCATOR_VARIABLES: dict[str, dict[str, str]] = {
     **dict.fromkeys((RETAINED, HUGE), KEEPS if facts.huge_pages_missing() else KEEPS | HUGE_PAGES),
     "system": {},
-    "returned": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
 }
 """The environment variables that glibc and torch read at the start of a process. `retained` never returns freed memory,
-so no page faults twice; it also asks for huge pages, torch for large blocks and glibc for all others.
-`returned` returns it at once, so that the system sees the memory in use: not for timing.
-"""
+so no page faults twice; it also asks for huge pages, torch for large blocks and glibc for all others."""
 
 FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"}
 """The environment variables that let a process be forked after it has imported torch. The first lets torch look for

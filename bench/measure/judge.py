@@ -1,7 +1,7 @@
 """The judge of a point: a process that computes what is expected there, and compares outputs with it.
 
 It imports the layer, which may be a user's own code, and no implementation. It also measures which rates the device
-reaches, and how fast it is now.
+reaches.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from bench.measure.devices import device
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, methods, serve
 from bench.measure.reference import Check
-from bench.measure.speed import DeviceRates, SpeedProbe
+from bench.measure.speed import DeviceRates
 from bench.plan.case import Point
 from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import is_own
@@ -44,7 +44,6 @@ class Judge:
         self._checks: dict[str, tuple[InputValues, Check]] = {}
         self._remark = ""
         self._rates: DeviceRates | None = None
-        self._probe: SpeedProbe | None = None
 
     def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Compute what is expected for the inputs in `shifts`; reply with the least work of a call, or why it can't.
@@ -114,17 +113,6 @@ class Judge:
             self._rates = self._rates or DeviceRates(self._known.point)
             best = self._rates.best(request["turns"], request["least_s"])
         return {**dataclasses.asdict(best), "cpu_s": process_time()}
-
-    def probe(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with the seconds of the speed probe's product and copy, 0 if there is no memory for them.
-
-        They run on a core if one is given.
-        """
-        product_s = copy_s = 0.0
-        with _measuring(request["core"]):
-            self._probe = self._probe or SpeedProbe(self._known.point)
-            product_s, copy_s = self._probe.times_s()
-        return {"product_s": product_s, "copy_s": copy_s, "cpu_s": process_time()}
 
     @property
     def _known(self) -> workload.Workload:

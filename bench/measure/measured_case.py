@@ -6,6 +6,7 @@ calls, and that of a call after the last round.
 
 import dataclasses
 import gc
+import math
 import os
 import random
 import statistics
@@ -20,12 +21,11 @@ import torch
 from torch import Tensor
 
 import impls
+from bench.machine import facts
 from bench.measure import (
     clock,
     compilation,
     cuda,
-    denormals,
-    energy,
     forking,
     inspection,
     memory,
@@ -57,6 +57,9 @@ pages stay mapped, so timed calls have no page faults. With small pages and with
 seen to take 40,000 page faults at 1024 tokens, and a third more time, because the allocator went on to new places. With
 huge pages once or twice the memory made no difference: samples then take 0 to 3 faults in the median.
 If the system must first make room for huge pages, it does so here: that was seen to take seconds."""
+
+ENERGY_S = 1.0
+"""The seconds of the calls whose energy is read: the counter moves in steps of 20 to 100 ms."""
 
 LATE, LATE_S = 0.02, 1e-4
 """The part of some calls, and the seconds, for which a GPU may go on after their stream is done."""
@@ -97,8 +100,8 @@ class MeasuredCase:
     def __init__(self, request: CaseRequest, channel: forking.Channel) -> None:
         self.outcome = Outcome()
         self.said: dict[str, Any] = {"remark": "", "import_s": 0.0}
-        """What the reply says beside the outcome: seconds of the import, denormal numbers, and as a remark what the
-        implementation says about its precision, if that explains an incorrect output."""
+        """What the reply says beside the outcome: seconds of the import, and as a remark what the implementation says
+        about its precision, if that explains an incorrect output."""
         self.request = request
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
@@ -152,15 +155,11 @@ class MeasuredCase:
         point = self.request.point
         held_bytes = psutil.Process().memory_info().rss
         retains = point.kind.is_in_host_memory and point.allocator in (RETAINED, HUGE)
-        held_huge_bytes = memory.huge_bytes() if retains else None
         with explained(), self._core_named():
             calls_s = self._first_calls()
         if retains:
-            times = TOUCHED if held_huge_bytes is None else TOUCHED_HUGE
+            times = TOUCHED if facts.huge_pages_missing() else TOUCHED_HUGE
             memory.touch(times * (psutil.Process().memory_info().rss - held_bytes))
-        if held_huge_bytes is not None:
-            # a huge page that is shared with the server since the fork becomes small ones when it is written
-            self.outcome.metrics["huge_bytes"] = max(0, (memory.huge_bytes() or 0) - held_huge_bytes)
         return calls_s
 
     def _import(self, name: str) -> None:
@@ -208,15 +207,12 @@ class MeasuredCase:
         return TimedOutputs(self._subject, self._work, self._like, number)
 
     def finish(self, call_s: float, core: int | None, files: Mapping[str, str]) -> None:
-        """End the rounds: hand over the last outputs, measure the energy of a call of `call_s`, look for late work.
+        """End the rounds: hand over the last outputs, read the energy of a call of `call_s`, look for late work.
 
         `files` are those for them.
         """
         self._move(core)
         work, on = self._work, device(self.request.point.device)
-        # of a backward pass the forward pass would count
-        is_counted = self.request.thorough and work.point.mode != "backward"
-        counter = on.energy_counter() if is_counted else None
         self._channel.announce("last calls")
         if self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
@@ -226,9 +222,8 @@ class MeasuredCase:
         self._check_form(AFTERWARDS, fresh)
         outputs.write(self._outputs.kept() if self._outputs else [], files[TIMED])
         outputs.write(work.handed_over(fresh.tensors), files[AFTERWARDS])
-        if counter is not None:
-            self._channel.announce("energy")
-            self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, on.synchronize)
+        if self.request.thorough and work.point.mode != "backward":  # with which the forward pass would count
+            self.outcome.metrics["energy_j"] = self._energy_j(call_s)
         if self._hosts_s:
             self.outcome.metrics["host_s"] = statistics.median(self._hosts_s)
         if self._states is not None:
@@ -318,8 +313,6 @@ class MeasuredCase:
             if self._work.point.mode == "backward":  # the forward pass chooses the kernel
                 function, inputs = self._subject.function, self._inputs.next()
                 chosen = inspection.inspect(lambda: function(*inputs), device(self._work.point.device)).kernels
-            if self._work.point.kind.is_timed_by_host:
-                self.said |= denormals.found(self._call, [*self._subject.layer.parameters()])
         metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
         if fallback := inspection.fallback(self.request.implementation, (*metrics["kernels"], *chosen)):
             self.outcome.end("fallback", fallback)
@@ -365,6 +358,19 @@ class MeasuredCase:
             raise Incorrect(
                 f"works on another stream: the device goes on for {late_s:.2g} s after the stream of {calls} calls"
             )
+
+    def _energy_j(self, call_s: float) -> float | None:
+        """Return the joules of one of the calls that follow each other for ENERGY_S; None without a counter."""
+        on, calls = device(self.request.point.device), math.ceil(ENERGY_S / call_s)
+        begin_j = on.energy_j()
+        if begin_j is None:
+            return None
+        self._channel.announce("energy")
+        for _ in range(calls):
+            self._call()
+        on.synchronize()
+        end_j = on.energy_j()
+        return (end_j - begin_j) / calls if end_j is not None and end_j > begin_j else None
 
     def _check_form(self, check: str, output: Output) -> None:
         inputs = self._work.inputs(self.request.inputs[check])

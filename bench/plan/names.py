@@ -65,11 +65,6 @@ def is_own_code(layer: str) -> bool:
     return layers.is_own(layer) and layer.partition(":")[0] not in SOURCES
 
 
-def may_have_own_memory(name: str) -> bool:
-    """Return whether an implementation may use memory that torch's allocator does not see."""
-    return is_own(name) or bool(catalogue.IMPLEMENTATIONS[parse(name).base].packages)
-
-
 def libraries(names: Iterable[str]) -> tuple[str, ...]:
     """Return the libraries and modules of packages that layers need; for a module of a user's own that is torch."""
     path = search_path()

@@ -42,7 +42,6 @@ class Effort:
     has taken `within_s`; None: BASE_S and POINT_S for each point.
     With `spread_s` the points take turns, a replicate each, evenly over so many seconds. None: all replicates of a
     point follow each other without a pause.
-    `check_memory` also reads the peak memory from the operating system, in a separate process.
     `oversubscribe` allows more threads than there are cores.
     `allow_error` is how far an implementation that declares another accuracy may be off, as a share of the largest
     value; None: no further than the others.
@@ -66,7 +65,6 @@ class Effort:
     timeout_s: float = setting(
         300.0, ValueKind.SECONDS, "time without a sign of life after which a case is given up", "5m"
     )
-    check_memory: bool = setting(False, ValueKind.TRUTH, "ask the operating system for the peak memory too")
     oversubscribe: bool = setting(False, ValueKind.TRUTH, "allow more threads than cores")
     allow_error: float | None = setting(
         None,

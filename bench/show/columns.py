@@ -6,7 +6,7 @@ The tables in the terminal, on pages, in Markdown and in docs/terms.md read thes
 import math
 from collections.abc import Callable, Sequence
 
-from bench.analyse.flags import calls_until_paid, flags, is_opposed, is_with_faults
+from bench.analyse.flags import calls_until_paid, flags
 from bench.analyse.rows import speedup_of
 from bench.show import intervals
 from bench.show.blocks import Cell, Column
@@ -20,11 +20,9 @@ from bench.store.metrics import Metric
 def complete(rows: Sequence[Row], baseline: str | None) -> None:
     """Add to the rows of one point what follows from them.
 
-    That is the share of the card's data sheet, the calls until compiling pays, and whether medians contradict ratios.
+    That is the share of the card's data sheet, and the calls until compiling pays.
     """
-    base = next((row for row in rows if row["implementation"] == baseline), None)
     for row in rows:
-        row["is_opposed"] = is_opposed(row, base)
         row["data_sheet_share"] = data_sheet_share(row)
         row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
 
@@ -136,7 +134,6 @@ TEXTS: dict[str, Callable[[Row], str]] = {
     "kernels": lambda row: algorithm(row["kernels"]),
     "adapted_by": lambda row: cut(row["adapted_by"] or "", LONGEST_WAY),
     "memory_bytes": memory_text,
-    "page_faults": lambda row: units.count(row["page_faults"]) if is_with_faults(row) else "",
 }
 """The cells of metrics that say more than a value in its unit."""
 

@@ -110,8 +110,7 @@ class Metric:
 
 
 def _memory(row: Values) -> Any:
-    peak_bytes = row["system_peak_bytes"] if row["peak_bytes"] is None else row["peak_bytes"]
-    return None if peak_bytes is None else peak_bytes + (row["held_bytes"] or 0)
+    return None if row["peak_bytes"] is None else row["peak_bytes"] + (row["held_bytes"] or 0)
 
 
 def _padding(point: Point) -> float | None:
@@ -172,23 +171,8 @@ _TABLE = (
     Metric("flagged_share", unit=Unit.SHARE, heading=Heading("flagged", place=90, rank=4),
         meaning="the share of disturbed samples: other work took the core more than 20 times a second and left no "
         "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy"),
-    Metric("compute_speed", unit=Unit.SHARE,
-        meaning="the machine's speed in matrix products by the speed probe, over the highest known: the median of the "
-        "case's samples"),
-    Metric("memory_speed", unit=Unit.SHARE, meaning="the same in copies"),
-    Metric("full_speed_share", unit=Unit.SHARE,
-        meaning="the share of samples at 92 % of the highest known speed or more"),
-    Metric("products_per_s", reported=True, combined=LARGEST,
-        meaning="the speed probe's matrix products in a second at the highest speed that was known then"),
-    Metric("copies_per_s", reported=True, combined=LARGEST, meaning="the speed probe's copies in a second, likewise"),
-    Metric("page_faults", unit=Unit.COUNT, heading=Heading("faults/call", place=80, rank=5),
-        meaning="minor page faults per call: above a handful, the row times the system's memory management too"),
     Metric("settled", kind=bool, reported=True, only_ok=True, combined=EVERY,
         meaning="whether warm-up reached a steady state"),
-    Metric("slow_start", unit=Unit.SHARE,
-        meaning="by how much the first quarter of the rounds was slower than the others: the lower end of its 95 % "
-        "interval over processes; or by how much all of it was slower than all of the last quarter in most processes, "
-        "if that is more than 10 %; or 0"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         heading=Heading("host", place=25, rank=4),
         meaning="the host's time to submit a call; on a GPU with device timing"),
@@ -256,8 +240,7 @@ _TABLE = (
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         heading=Heading("peak memory", place=50, rank=2),
         axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens", "keys", "padding")),
-        meaning="the peak memory of a call, and what is kept between calls: `peak_bytes`, or `system_peak_bytes` if "
-        "that is unknown, and `held_bytes`"),
+        meaning="the peak memory of a call, and what is kept between calls: `peak_bytes` and `held_bytes`"),
     Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the most that a call held at once beyond input and weights, by the events of torch's allocator; empty "
         "if a runtime has its own"),
@@ -271,13 +254,6 @@ _TABLE = (
     Metric("device_used_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="by how much the used memory of a GPU grew over the first call: what the caching allocator reserved, "
         "and what bypasses it, such as kernels, graphs, and what cuBLAS and cuDNN keep"),
-    Metric("system_peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the peak as the operating system saw it, on a CPU: of other runtimes and your own "
-        "implementations, of all with `check_memory`"),
-    Metric("huge_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=SMALLEST,
-        heading=Heading("huge pages", place=65, rank=13),
-        meaning="the bytes in transparent huge pages that the process got for its first calls and for the memory that "
-        "it keeps for later ones; on a CPU that retains memory, if its system has them"),
     # compilation
     Metric("compile_s", unit=Unit.SECONDS, reported=True, in_table=False,
         meaning="the seconds that a case needs to be compiled in a process: its first call, or the building of another "

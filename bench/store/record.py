@@ -33,7 +33,7 @@ STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "cra
 
 Status = Annotated[str, Meta(pattern=rf"^({'|'.join(STATUSES)})\Z")]
 
-MAY_LACK = ("others", "product_s", "copy_s", "host_s")
+MAY_LACK = ("others", "host_s")
 """The columns of samples that may be empty."""
 
 ABSENT = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
@@ -45,19 +45,15 @@ class Samples:
     """The samples of one implementation in one process, as columns of equal length.
 
     `rounds` are the numbers of the rounds; `timings_s` are the seconds per call of each timing of a sample;
-    `switches` and `faults` are the involuntary context switches and minor page faults during a sample;
+    `switches` are the involuntary context switches during a sample;
     `others` is the share of the free cores that other processes kept busy around the sample, empty in old runs;
     `host_s` are the host's seconds per call on a GPU, empty on a CPU and in old runs.
-    `product_s` and `copy_s` are the seconds of the speed probe's work around the sample, empty if there was no probe.
     """
 
     rounds: tuple[Count, ...] = ()
     timings_s: tuple[Annotated[tuple[Seconds, ...], Meta(min_length=1)], ...] = ()
     switches: tuple[Count, ...] = ()
-    faults: tuple[Count, ...] = ()
     others: tuple[Amount, ...] = ()
-    product_s: tuple[Amount, ...] = ()
-    copy_s: tuple[Amount, ...] = ()
     host_s: tuple[Amount, ...] = ()
 
     def __post_init__(self) -> None:
@@ -77,7 +73,7 @@ class Samples:
     def rounded(self) -> Self:
         """Return the samples as a journal holds them: times with seven digits, and what is around them with five.
 
-        A clock of nanoseconds tells seven digits of 10 ms; the speed probe scatters in its third digit.
+        A clock of nanoseconds tells seven digits of 10 ms.
         """
         timings_s = tuple(tuple(_digits(each, 7) for each in timings) for timings in self.timings_s)
         around: dict[str, Any] = {name: tuple(_digits(each, 5) for each in getattr(self, name)) for name in MAY_LACK}

@@ -69,6 +69,10 @@ class Worker:
             "modules": {},
         }
 
+    def variable(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Reply with an environment variable."""
+        return {"value": os.environ.get(request["name"])}
+
     def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Describe a layer of one weight that brings in no code."""
         channel.announce("model")
@@ -77,13 +81,6 @@ class Worker:
         shape = [request["point"][name] for name in ("batch", "num_tokens", "channels")]
         seen = {"input": shape, "output": shape, "weights": [["weight", shape[1:]]], "modules": {}}
         return {"status": "ok", "detail": "", "raised": "", "seen": seen}
-
-    def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with a setting of the allocator as the peak of a case, which a thread of the tests doesn't have."""
-        channel.announce("memory")
-        if request["implementation"] == "test:exits_in_memory":
-            end(1)
-        return {"peak_bytes": int(os.environ.get("MALLOC_TRIM_THRESHOLD_", "65536"))}
 
     def arrive(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Need no time for that."""
@@ -137,7 +134,7 @@ class Worker:
                 first_s, used_s = 1e-9, timings * 1e-9
             case "test:two_cores":
                 used_s *= 2
-        sample = {"timings_s": [first_s] * timings, "switches": 0, "faults": 1}
+        sample = {"timings_s": [first_s] * timings, "switches": 0}
         work = {"used_s": used_s, "cpu_s": self._cpu_s()}
         return {"status": "ok", "sample": sample, **work}
 
@@ -256,7 +253,6 @@ class Judge:
 
     def __init__(self) -> None:
         self._expected: set[str] = set()
-        self._probes = 0
 
     def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the work of a call, or end as TEST_REFERENCE says."""
@@ -300,17 +296,6 @@ class Judge:
         """Take a millisecond, and reply with made-up rates."""
         monotonic.sleep(1e-3)
         return {"flops_per_s": 1e9, "bytes_per_s": 1e9, "cpu_s": 0.0}
-
-    def probe(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Take longer each time and reply so, or end as TEST_PROBE says."""
-        self._probes += 1
-        match os.environ.get("TEST_PROBE"):
-            case "no memory":
-                return {"product_s": 0.0, "copy_s": 0.0, "cpu_s": 0.0}
-            case "killed once" if _is_first("probe"):
-                kill(signal.SIGKILL)
-        monotonic.sleep(3e-4 * self._probes)
-        return {"product_s": 1e-4 * self._probes, "copy_s": 2e-4 * self._probes, "cpu_s": 0.0}
 
 
 def _timing_s() -> float:

@@ -26,7 +26,7 @@ from bench.engine.pool import Pool
 from bench.engine.run import Deaths, Run
 from bench.engine.schedule import complete
 from bench.engine.worker import Died
-from bench.machine import facts, gpus, quiet, rates
+from bench.machine import facts, nvml, quiet
 from bench.machine.quiet import Preflight
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
@@ -38,7 +38,7 @@ from bench.store import environment, journal
 from bench.store.record import Record
 from bench.store.table import RESULTS, load
 from tests.clock import Clock, wait_by_hand
-from tests.machine.test_gpus import A_GPU
+from tests.machine.test_nvml import A_GPU
 from tests.make.points import point
 from tests.refusals import refusal
 
@@ -88,7 +88,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = ("eager", *foreign, *(f"tests.mutants:{name}" for name in MUTANTS), *RUNTIMES)
     folder = tmp_path_factory.mktemp("real")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rates, "PATH", folder / "ceilings.json")
         patch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
         ran(swept(*names, effort=ONE, tokens=(5,)), folder / "run")
     return folder / "run"
@@ -113,7 +112,7 @@ def test_real_workers_measure_real_faults(real: Path) -> None:
 
 
 def test_another_runtime_is_built_and_asked(real: Path) -> None:
-    """Its row has the time of building, what it says that it ran, and the system's figure for its memory alone.
+    """Its row has the time of building and what it says that it ran, and no memory, which it hides.
 
     If its output is wrong, the reason has what it says of its precision. One that can't be built is an error, and the
     others go on.
@@ -122,9 +121,8 @@ def test_another_runtime_is_built_and_asked(real: Path) -> None:
     eager, own, halved, broken = (rows[name] for name in ("eager", *RUNTIMES))
     assert (own["status"], own["kernels"]) == ("ok", "matmul float32;exp float32")
     assert own["compile_cold_s"] > 0
-    assert own["peak_bytes"] is None
-    assert own["memory_bytes"] == own["system_peak_bytes"] is not None
-    assert (eager["memory_bytes"], eager["system_peak_bytes"]) == (eager["peak_bytes"], None)
+    assert own["memory_bytes"] is own["peak_bytes"] is None
+    assert eager["memory_bytes"] == eager["peak_bytes"] + eager["held_bytes"]
     assert halved["status"] == "incorrect"
     assert "Halved says that it computes in bfloat16: matmul" in halved["detail"]
     assert (broken["status"], "libnumpy.so.7" in broken["detail"]) == ("error", True)
@@ -133,7 +131,6 @@ def test_another_runtime_is_built_and_asked(real: Path) -> None:
 @pytest.mark.toolchain
 def test_openvino_is_not_blamed_for_the_core_that_it_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It moves its process back to the core on which it was built; of three replicates one or more would show that."""
-    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
     effort = dataclasses.replace(QUICK, processes=3)
     table = ran(swept("eager", "openvino", effort=effort, tokens=(197,)), tmp_path / "run")
@@ -150,18 +147,6 @@ def test_a_table_that_lacks_points_at_the_end_is_said(tmp_path: Path) -> None:
     with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
         list(measured)
     assert len({record.case.point for record in journal.read(tmp_path)}) == 2
-
-
-@scripted
-def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Path) -> None:
-    """If it is asked for, a process that returns freed memory measures it; one that dies there costs that figure."""
-    effort = dataclasses.replace(QUICK, check_memory=True)
-    table = ran(swept("eager", "test:exits_in_memory", "sdpa", effort=effort, tokens=(5,)), tmp_path).set_index(
-        "implementation"
-    )
-    assert (table["status"] == "ok").all()
-    assert table["system_peak_bytes"]["eager"] == table["system_peak_bytes"]["sdpa"] == 65536
-    assert table["system_peak_bytes"].isna()["test:exits_in_memory"]
 
 
 @scripted
@@ -503,9 +488,8 @@ def test_another_process_on_a_gpu_is_a_warning_where_the_run_uses_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the run and at its end; what is busy on the host counts only where the host's time is taken."""
-    monkeypatch.setattr(gpus, "seen", lambda: [dataclasses.replace(A_GPU, processes=(1,))])
+    monkeypatch.setattr(nvml, "gpus", lambda: [dataclasses.replace(A_GPU, processes=(1,))])
     monkeypatch.setattr(quiet, "warnings", lambda *_: ["the host is busy"])
-    monkeypatch.setattr(facts, "gpus", lambda: ["A GPU"])
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
     on_gpu = point(device="cuda", timing="device-cold")
     warned = []

@@ -5,15 +5,12 @@ import dataclasses
 import gc
 import itertools
 import random
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import torch
 
 from bench.measure import workload
@@ -159,19 +156,6 @@ class Case:
 def shapes(at: Point) -> list[tuple[str, torch.Size]]:
     """Return the names and shapes of the weights and buffers of a point."""
     return [(name, tensor.shape) for name, tensor in workload.weights(workload.make(at).layer).items()]
-
-
-def put_nvml(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> SimpleNamespace:
-    """Put a stand-in for NVML with one GPU and these functions in its place, and return it."""
-    nvml = SimpleNamespace(
-        NVMLError=type("NVMLError", (Exception,), {}),
-        nvmlInit=lambda: None,
-        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
-        **functions,
-    )
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: SimpleNamespace(uuid="1234"))
-    return nvml
 
 
 @contextmanager

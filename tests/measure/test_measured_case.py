@@ -257,7 +257,7 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
         monkeypatch.setattr(measured._timed, "sample", recorded)
         process.sample()
         process.sample()
-        monkeypatch.setattr(Gpu, "energy_counter", lambda _gpu: None)
+        monkeypatch.setattr(Gpu, "energy_j", lambda _gpu: None)
         monkeypatch.setattr(cuda, "late_s", looked_at)
         late_s = too_late_s(cuda.MOST_CALLS) if late == "in timings" else 5e-5
         monkeypatch.setattr(measured, "_timer", SimpleNamespace(late_s=late_s, most_calls=math.inf))

@@ -131,13 +131,13 @@ def test_the_command_asks_for_the_row_alone(original: Point, implementation: str
 
 @pytest.mark.parametrize(
     "effort",
-    [Effort(race=True), Effort(), Effort(race=True, oversubscribe=True), Effort(check_memory=True, allow_error=0.05)],
+    [Effort(race=True), Effort(), Effort(race=True, oversubscribe=True), Effort(allow_error=0.05)],
 )
 def test_the_way_to_measure_is_that_of_the_run(effort: Effort) -> None:
-    """A race or none, more threads than cores, the system's memory, another accuracy; the seconds are usual."""
+    """A race or none, more threads than cores, another accuracy; the seconds are usual."""
     again = asked(Again("eager", True, effort).words(Case(point(), "sdpa")), point()).effort
-    assert (again.race, again.oversubscribe, again.check_memory, again.allow_error) == (
-        effort.race, effort.oversubscribe, effort.check_memory, effort.allow_error
+    assert (again.race, again.oversubscribe, again.allow_error) == (
+        effort.race, effort.oversubscribe, effort.allow_error
     )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def test_what_cannot_be_read_is_one_line(name: str, texts: list[str], rule: str)
         ("within_s", ABOVE_0, [0, math.inf, False, "12"]),
         ("budget_s", ABOVE_0, [-1]),
         ("timeout_s", ABOVE_0, [0.0]),
-        ("check_memory", "true or false", [1]),
+        ("oversubscribe", "true or false", [1]),
         ("allow_error", "a share above 0 and below 1, such as 0.02 for 2 %", [0, 1, "5%"]),
     ],
 )
@@ -70,6 +70,6 @@ def test_each_setting_has_one_option_and_none_is_given_by_default() -> None:
     for each in SETTINGS.values():
         each.add_to(parser.add_argument)
     assert {*vars(parser.parse_args([])).values()} == {None}
-    words = ["--within", "4m", "--no-race", "--check-memory", "--timeout-s", "5"]
+    words = ["--within", "4m", "--no-race", "--oversubscribe", "--timeout-s", "5"]
     given = {name: value for name, value in vars(parser.parse_args(words)).items() if value is not None}
-    assert given == {"within_s": "4m", "race": False, "check_memory": True, "timeout_s": "5"}
+    assert given == {"within_s": "4m", "race": False, "oversubscribe": True, "timeout_s": "5"}

@@ -68,7 +68,7 @@ def test_a_full_file(tmp_path: Path) -> None:
     shape = {"num_tokens": 10, "token_len": 7, "channels": 12, "num_heads": 4}
     effort: dict[str, Any] = {
         "processes": 5, "budget_s": 30, "race": True, "bound": 0.05, "within_s": 90, "timeout_s": 60.5,
-        "check_memory": True, "allow_error": 0.05,
+        "oversubscribe": True, "allow_error": 0.05,
     }  # fmt: skip
     head = {"implementations": ["sdpa", "users.kernel:adapt"], "baseline": "manual", "control": False, **effort}
     text = f"{toml(head)}\n[defaults]\n{toml(columns)}\n[[grid]]\n{toml(shape)}"
@@ -187,7 +187,7 @@ def test_a_sweep_has_a_control_unless_it_says_no(tmp_path: Path) -> None:
 
 KEYS = (
     "implementations, baseline, control, defaults, grid, published, "
-    "processes, budget_s, race, bound, within_s, spread_s, timeout_s, check_memory, "
+    "processes, budget_s, race, bound, within_s, spread_s, timeout_s, "
     "oversubscribe, allow_error"
 )
 NO_IMPLEMENTATIONS = f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"

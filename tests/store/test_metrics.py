@@ -52,7 +52,6 @@ def test_headings_have_a_place_of_their_own() -> None:
         ("calls_per_timing", [2, 5], 3),
         ("settled", [True, True], True),
         ("settled", [True, False], False),
-        ("huge_bytes", [4 << 20, None, 0], 0),
         ("kernels", [(), ("a", "b"), ("c",)], "a;b"),
         ("throttle", [("x", "y"), ("y", "z")], "x;y;z"),
         ("clock_low_hz", [None, 1.98e9, 1.755e9], 1.755e9),

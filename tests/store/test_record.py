@@ -107,7 +107,7 @@ def test_a_line_is_json_without_what_is_empty() -> None:
     assert [key for key, value in content.items() if isinstance(value, dict)] == ["samples"]
     assert [len(each) for each in content["samples"]["timings_s"]] == [len(each) for each in record().samples.timings_s]
     failed = json.loads(encode_line(record(status="oom", samples=Samples())))
-    assert failed["samples"] == {"rounds": [], "timings_s": [], "switches": [], "faults": []}
+    assert failed["samples"] == {"rounds": [], "timings_s": [], "switches": []}
 
 
 def test_equal_cases_are_one_object() -> None:
@@ -146,9 +146,9 @@ def test_a_line_of_another_schema_is_refused(version: int, message: str) -> None
         {"timings_s": [[0.5], [0.0], [0.5]]},
         {"timings_s": [[0.5], [], [0.5]]},
         {"timings_s": [0.5, 0.5, 0.5]},
-        {"faults": [0, 0, 0, 0]},
+        {"switches": [0, 0, 0, 0]},
         {"rounds": [0, 1, -1]},
-        {"rounds": [], "timings_s": [], "switches": [], "faults": []},
+        {"rounds": [], "timings_s": [], "switches": []},
     ],
 )
 def test_samples_that_no_measurement_can_be_are_refused(samples: dict[str, Any]) -> None:
