@@ -22,6 +22,10 @@ class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
     """The output can't be the layer's; the message says why."""
 
 
+class Fallback(Exception):  # noqa: N818 - an outcome that becomes a row
+    """Another kernel ran than was asked for; the message says which."""
+
+
 class NotHandedOver(Exception):  # noqa: N818 - an outcome that becomes a row
     """The system let this process hand no outputs over, which is no fault of the implementation."""
 

@@ -8,6 +8,8 @@ import gc
 import math
 import os
 import random
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +23,7 @@ from torch.nn.attention import SDPBackend
 import impls
 from bench.measure import cuda, reference
 from bench.measure.devices import Device, Gpu
-from bench.measure.measured_case import LATE_S
+from bench.measure.measured_case import LATE_S, run_on
 from bench.measure.timed_calls import TimedCalls
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.judged import kept
@@ -402,6 +404,21 @@ def test_one_that_chose_cores_itself_is_caught_by_the_move(
         reply = getattr(process, asked)(other)
     assert reply["status"] == "error"
     assert f"the cores to run on changed: {set(two_cores)} instead of {set(two_cores[:1])}" in reply["detail"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets threads choose cores")
+def test_all_threads_run_on_the_core_alone() -> None:
+    """Else a thread that a row has started before would be a second core for it."""
+    before, done = os.sched_getaffinity(0), threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        run_on(min(before))
+        assert os.sched_getaffinity(thread.native_id or 0) == os.sched_getaffinity(0) == {min(before)}
+    finally:
+        done.set()
+        thread.join()
+        os.sched_setaffinity(0, before)
 
 
 @pytest.mark.slow
