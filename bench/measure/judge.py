@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from time import process_time
 from typing import Any, NamedTuple
 
 import torch
@@ -149,7 +148,7 @@ class Judge:
         with _measuring(request["core"]):
             self._rates = self._rates or DeviceRates(self._known.point)
             best = self._rates.best(request["turns"], request["least_s"])
-        return {**dataclasses.asdict(best), "cpu_s": process_time()}
+        return dataclasses.asdict(best)
 
     @property
     def _known(self) -> workload.Workload:

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 import psutil
@@ -44,7 +44,7 @@ from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
 from bench.plan.names import is_own
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, PLACES, TIMED, InputValues
 from impls.attend.sdpa import explained
 from impls.catalogue import parse
 
@@ -60,6 +60,9 @@ If the system must first make room for huge pages, it does so here: that was see
 
 ENERGY_S = 1.0
 """The seconds of the calls whose energy is read: the counter moves in steps of 20 to 100 ms."""
+
+INSPECTED = 2
+"""The calls of an inspection: on a GPU the second one tells the memory."""
 
 LATE, LATE_S = 0.02, 1e-4
 """The part of some calls, and the seconds, for which a GPU may go on after their stream is done."""
@@ -200,8 +203,10 @@ class MeasuredCase:
             self._states.read()
         self._hosts_s += [] if sample.host_s is None else [sample.host_s]
         self._state.check()
+        if forking.has_children():
+            raise LeftChanged("left a process that it has started: it may work for this one while nothing is timed")
         used_s = self._timed.used_s - used_s
-        return {"sample": sample._asdict(), "held": held, "used_s": used_s, "cpu_s": process_time()}
+        return {"sample": sample._asdict(), "held": held, "used_s": used_s}
 
     def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
         """Keep what is judged of the last sample: items and whole outputs of timings, each at its place."""
@@ -249,7 +254,7 @@ class MeasuredCase:
 
     def reply(self) -> dict[str, Any]:
         """Return the outcome so far, with its metrics, as JSON: what the engine gets after preparing and at the end."""
-        return {**dataclasses.asdict(self.outcome), "cpu_s": process_time()}
+        return dataclasses.asdict(self.outcome)
 
     def _build(self) -> None:
         """Build an implementation in another runtime for the point's inputs."""
@@ -310,6 +315,7 @@ class MeasuredCase:
         """Record the kernels and the memory of a call; False if another kernel ran than was asked for."""
         self._channel.announce("inspection")
         metrics = self.outcome.metrics
+        self._inputs.renew(INSPECTED, self._rng.getrandbits(KEY_BITS))  # no answer is known for these
         with kept(), self._work.gradient_mode():
             metrics |= inspection.metrics(self._call, self._subject, self._work)
             chosen: tuple[str, ...] = ()

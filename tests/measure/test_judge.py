@@ -42,27 +42,24 @@ def compare(judge: Judging, check: str, file: str) -> dict[str, Any]:
     return judge.compare(check, file)
 
 
-def test_a_judge_probes_on_the_core_of_the_samples_and_leaves_it() -> None:
+def test_a_judge_measures_rates_on_the_core_of_the_samples_and_leaves_it() -> None:
     """The judge is a process of the same replicate: later references may use every core."""
     judge = judge_of(point()).judge
     cores = os.sched_getaffinity(0)
     for core in (min(cores), None):
-        reply = judge.probe({"core": core}, Announcements())
-        assert reply["product_s"] > 0 < reply["copy_s"]
         rates = judge.rates({"turns": 1, "least_s": 0.0, "core": core}, Announcements())
         assert min(rates["flops_per_s"], rates["bytes_per_s"]) > 1e6
-        assert rates["cpu_s"] > reply["cpu_s"] > 0
         assert os.sched_getaffinity(0) == cores
 
 
-def test_a_probe_without_memory_has_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_there_are_no_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other errors are raised."""
-    monkeypatch.setattr(judge_module, "SpeedProbe", Mock(side_effect=[MemoryError(), ValueError("no")]))
+    monkeypatch.setattr(judge_module, "DeviceRates", Mock(side_effect=[MemoryError(), ValueError("no")]))
     judge = judge_of(point()).judge
-    reply = judge.probe({"core": None}, Announcements())
-    assert (reply["product_s"], reply["copy_s"]) == (0.0, 0.0)
+    request = {"turns": 1, "least_s": 0.0, "core": None}
+    assert judge.rates(request, Announcements()) == {"flops_per_s": 0.0, "bytes_per_s": 0.0}
     with pytest.raises(ValueError, match="no"):
-        judge.probe({"core": None}, Announcements())
+        judge.rates(request, Announcements())
 
 
 def written(at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y: y, seed: int = SEED) -> str:
