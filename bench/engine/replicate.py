@@ -255,7 +255,7 @@ class Replicate:
         """Take samples in rounds for as long as the replicate takes; one that fails leaves the rounds."""
         if not active:
             return
-        self._interference = Interference(self._point.threads, self._own_s)
+        self._interference = Interference(self._point.threads, partial(_own_s, [*map(_process, active)]))
         first = next((member for member in active if member in self._baselines), active[0])
         self._timings = timings(first.call_s)
         for member in active:
@@ -279,15 +279,17 @@ class Replicate:
         keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
         member.keys += keys
         request = {"request": "sample", "keys": keys, "core": self._draws.core}
+        process = _process(member)
+        member.waiting.end(process.cpu_s)
         begin = monotonic.now_s()
         reply = member.ask(request)
         waited_s = monotonic.now_s() - begin
         claimed = sampled(reply, self._timings)
-        values, member.cpu_s = claimed.sample, claimed.cpu_s
-        others = self._interference.share()
+        values, others = claimed.sample, self._interference.share()
         taken = Sample(tuple(values.timings_s), values.switches, others, values.host_s)
         if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, claimed.used_s):
             raise Ended("error", objection)
+        member.waiting.begin(process.cpu_s)
         return taken
 
     def _finish_all(self, members: Sequence[Member]) -> None:
@@ -309,7 +311,7 @@ class Replicate:
         for member in members:
             if member.is_ok:
                 with self._ending(member):
-                    self._judge(member).check_rate(member, self._interference.share)
+                    self._judge(member).check_rate(member)
 
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
@@ -354,10 +356,15 @@ class Replicate:
         member.end("error", f"the engine could not go on: {error}")
         member.metrics["own_cause"] = False
 
-    def _own_s(self) -> float:
-        """Return the processor's seconds that this run's processes have used."""
-        judges, members = self._judges.values(), self._members
-        return time.process_time() + sum(judge.cpu_s for judge in judges) + sum(member.cpu_s for member in members)
+
+def _process(member: Member) -> Worker:
+    assert member.worker is not None
+    return member.worker
+
+
+def _own_s(processes: Sequence[Worker]) -> float:
+    """Return the processor's seconds that this process and these have used."""
+    return time.process_time() + sum(each.cpu_s for each in processes)
 
 
 def now() -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
+from torch._C._profiler import _ExperimentalConfig
 from torch.autograd.profiler import profile
 from torch.profiler import ProfilerActivity
 
@@ -76,7 +77,9 @@ def inspect(call: Callable[[], object], device: Device) -> Inspection:
     """
     clock.prepare(call, 1)
     on = "cuda" if ProfilerActivity.CUDA in device.activities else None
-    with profile(use_device=on, profile_memory=device.kind.is_in_host_memory, use_kineto=True) as profiler:
+    every = _ExperimentalConfig(profile_all_threads=True)  # a call may work in threads and join them
+    of_memory = device.kind.is_in_host_memory
+    with profile(use_device=on, profile_memory=of_memory, use_kineto=True, experimental_config=every) as profiler:
         call()
         device.synchronize()
     frees_earlier = hasattr(call, "prepare")  # a backward pass

@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import process_time
 from typing import Any
 
 import torch
@@ -111,7 +110,7 @@ class Judge:
         with _measuring(request["core"]):
             self._rates = self._rates or DeviceRates(self._known.point)
             best = self._rates.best(request["turns"], request["least_s"])
-        return {**dataclasses.asdict(best), "cpu_s": process_time()}
+        return dataclasses.asdict(best)
 
     @property
     def _known(self) -> workload.Workload:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 import psutil
@@ -43,7 +43,7 @@ from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
 from bench.plan.names import is_own
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
 from bench.sampling.judged import kept as number_kept
 from impls.attend.sdpa import explained
 from impls.catalogue import parse
@@ -60,6 +60,9 @@ If the system must first make room for huge pages, it does so here: that was see
 
 ENERGY_S = 1.0
 """The seconds of the calls whose energy is read: the counter moves in steps of 20 to 100 ms."""
+
+INSPECTED = 2
+"""The calls of an inspection: on a GPU the second one tells the memory."""
 
 LATE, LATE_S = 0.02, 1e-4
 """The part of some calls, and the seconds, for which a GPU may go on after their stream is done."""
@@ -238,6 +241,7 @@ class MeasuredCase:
         """Record the kernels and the memory of a call; raises Fallback if another kernel ran than was asked for."""
         self._channel.announce("inspection")
         metrics = self.outcome.metrics
+        self._inputs.renew(INSPECTED, self._rng.getrandbits(KEY_BITS))  # no answer is known for these
         with kept(), self._work.gradient_mode():
             metrics |= inspection.metrics(self._call, self._subject, self._work)
             chosen: tuple[str, ...] = ()
@@ -287,7 +291,7 @@ class MeasuredCase:
         gc.disable()
 
     def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
-        """Return one sample, and the processor's seconds in its timings and in all.
+        """Return one sample, and the processor's seconds in its timings.
 
         It has a timing for each of the keys of inputs, a call of which is offered to the outputs for the judge. All
         calls run on `core` from now on, if one is given.
@@ -301,10 +305,12 @@ class MeasuredCase:
             self._states.read()
         self._hosts_s += [] if sample.host_s is None else [sample.host_s]
         self._state.check()
+        if forking.has_children():
+            raise LeftChanged("left a process that it has started: it may work for this one while nothing is timed")
         if self._outputs.has_new and self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         used_s = self._timed.used_s - used_s
-        return {"sample": sample._asdict(), "used_s": used_s, "cpu_s": process_time()}
+        return {"sample": sample._asdict(), "used_s": used_s}
 
     def _memory_for(self, timings: int) -> TimedOutputs:
         """Return memory for the outputs of timed calls, if samples have so many timings."""
@@ -352,7 +358,7 @@ class MeasuredCase:
 
     def reply(self) -> dict[str, Any]:
         """Return the outcome so far, with its metrics, as JSON: what the engine gets after preparing and at the end."""
-        return {**dataclasses.asdict(self.outcome), "cpu_s": process_time()}
+        return dataclasses.asdict(self.outcome)
 
     def _check_late_work(self, call_s: float) -> None:
         """Raise Incorrect if a call's work goes on after its stream is done: events would not time it."""

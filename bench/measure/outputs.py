@@ -79,8 +79,8 @@ def check_form(subject: Subject, workload: Workload, inputs: Tensors, output: Ou
 
 def check_output(subject: Subject, inputs: Tensors, y: Any, expected: Tensor) -> None:
     """Check the form of the output for inputs alone, beside a tensor of the expected form; raises Incorrect."""
-    if type(y) is not Tensor:
-        raise Incorrect(f"output is a {type(y).__name__}, expected a plain torch.Tensor")
+    if mistake := _mistake_of_kind(y):
+        raise Incorrect(f"output {mistake}")
     if y.shape != expected.shape:
         raise Incorrect(f"output has shape {list(y.shape)}, expected {list(expected.shape)}")
     if y.dtype != expected.dtype:
@@ -97,8 +97,16 @@ def check_plain(tensors: Iterable[object], what: str) -> None:
     None, a gradient that is zero everywhere, is no fault. `what` names them.
     """
     for tensor in tensors:
-        if type(tensor) is not Tensor and tensor is not None:
-            raise Incorrect(f"{what} is a {type(tensor).__name__}, expected a plain torch.Tensor")
+        if tensor is not None and (mistake := _mistake_of_kind(tensor)):
+            raise Incorrect(f"{what} {mistake}")
+
+
+def _mistake_of_kind(y: object) -> str:
+    """Return why a value is no plain tensor, empty if it is one: code of another class or attribute may work later."""
+    if type(y) is not Tensor:
+        return f"is a {type(y).__name__}, expected a plain torch.Tensor"
+    own = ", ".join(vars(y))
+    return f"has attributes of its own ({own}), expected a plain torch.Tensor" if own else ""
 
 
 def mistake_of_core(subject: Subject, workload: Workload) -> str:

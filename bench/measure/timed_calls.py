@@ -15,6 +15,7 @@ from torch import Tensor
 
 from bench.measure import clock
 from bench.measure.outputs import Incorrect, Output, check_output, check_plain, gradients, share_memory
+from bench.measure.process_state import ProcessState, hooks
 from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
 from bench.sampling.inputs import KEY_BITS, TIMED, TimedCall
 from bench.sampling.judged import Kept
@@ -57,9 +58,11 @@ class TimedCalls:
         self._inputs.renew(calls, key, lambda: self._timer.hold(self._inputs.clear))
         results: list[object] = []
         clock.prepare(call, calls)
+        state = ProcessState(hooks)
         begin_s = time.process_time()
         taken = self._timer(call, calls, results)
         self.used_s += time.process_time() - begin_s
+        state.check()  # before anything touches a result: a hook may do work that was put off
         self.reuses |= share_memory(self._plain_outputs(results))
         if ended is not None:
             number = calls - 1 if self.reuses else SYSTEM.randrange(calls)

@@ -135,8 +135,7 @@ class Worker:
             case "test:two_cores":
                 used_s *= 2
         sample = {"timings_s": [first_s] * timings, "switches": 0}
-        work = {"used_s": used_s, "cpu_s": self._cpu_s()}
-        return {"status": "ok", "sample": sample, **work}
+        return {"status": "ok", "sample": sample, "used_s": used_s}
 
     def finish(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """End the rounds."""
@@ -198,16 +197,7 @@ class Worker:
             status, detail = "error", "no"
         elif self._name == "test:raises_in_b" and _is_b():
             status, detail = "incorrect", "wrong"
-        return {"status": status, "detail": detail, "metrics": metrics, "cpu_s": self._cpu_s()}
-
-    def _cpu_s(self) -> float:
-        """Return the processor's seconds that this process claims to have used."""
-        match self._name:
-            case "test:worked_before":
-                return 1e6
-            case "test:works":
-                return 2 * monotonic.now_s()  # as two cores that are always busy
-        return 0.0
+        return {"status": status, "detail": detail, "metrics": metrics}
 
 
 def misbehave(what: str, request: dict[str, Any], channel: Channel) -> None:
@@ -295,7 +285,7 @@ class Judge:
     def rates(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Take a millisecond, and reply with made-up rates."""
         monotonic.sleep(1e-3)
-        return {"flops_per_s": 1e9, "bytes_per_s": 1e9, "cpu_s": 0.0}
+        return {"flops_per_s": 1e9, "bytes_per_s": 1e9}
 
 
 def _timing_s() -> float:

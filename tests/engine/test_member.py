@@ -12,9 +12,9 @@ from bench.store.record import Samples
 from tests.engine.test_records import HERE
 from tests.make.records import case, samples
 
-OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "cpu_s": 0}
+OUTCOME = {"status": "ok", "detail": "", "metrics": {}}
 SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0}
-REPLY = {"sample": SAMPLE, "used_s": 0.01, "cpu_s": 1.0}
+REPLY = {"sample": SAMPLE, "used_s": 0.01}
 
 
 def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | None = None) -> Claims:
@@ -76,7 +76,7 @@ def detail_of(call: Any, *given: Any) -> str:
         {"detail": 3},
         {"metrics": []},
         {"metrics": {"pid": 1}},
-        {"cpu_s": float("nan")},
+        {"metrics": 3},
     ],
 )
 def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:

@@ -47,16 +47,15 @@ def test_a_judge_measures_rates_on_the_core_of_the_samples_and_leaves_it() -> No
     for core in (min(cores), None):
         rates = judge.rates({"turns": 1, "least_s": 0.0, "core": core}, Announcements())
         assert min(rates["flops_per_s"], rates["bytes_per_s"]) > 1e6
-        assert rates["cpu_s"] > 0
         assert os.sched_getaffinity(0) == cores
 
 
-def test_rates_without_memory_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_there_are_no_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other errors are raised."""
     monkeypatch.setattr(judge_module, "DeviceRates", Mock(side_effect=[MemoryError(), ValueError("no")]))
-    judge, request = judge_of(point()).judge, {"turns": 1, "least_s": 0.0, "core": None}
-    reply = judge.rates(request, Announcements())
-    assert (reply["flops_per_s"], reply["bytes_per_s"]) == (0.0, 0.0)
+    judge = judge_of(point()).judge
+    request = {"turns": 1, "least_s": 0.0, "core": None}
+    assert judge.rates(request, Announcements()) == {"flops_per_s": 0.0, "bytes_per_s": 0.0}
     with pytest.raises(ValueError, match="no"):
         judge.rates(request, Announcements())
 
