@@ -5,12 +5,12 @@ import math
 import random
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, cycle
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from numpy import random as numpy_random
@@ -22,7 +22,7 @@ from bench.measure import in_place, user_code
 from bench.measure.cores import is_plain
 from bench.measure.devices import device
 from bench.modules.core import wrapped
-from bench.modules.making import OBJECTS, hide, maker_of
+from bench.modules.making import OBJECTS, maker_of
 from bench.modules.making import make as make_module
 from bench.modules.stated import failure, flops
 from bench.modules.wrapper import Wrapper, check_plain, copied, inner_of
@@ -30,7 +30,6 @@ from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.device import CPU
 from bench.plan.layers.layer import key_lengths
-from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, shifts
 from impls.catalogue import NO_MASK, PADDING, parse
@@ -66,19 +65,6 @@ Tensors = tuple[Tensor, ...]
 
 Shapes = tuple[tuple[int, ...], ...]
 
-Parts = Sequence[tuple[int, int, int, int]]
-"""Rows of a weight that was given: its first row and the end, the number of the own weight, and the first row there."""
-
-
-class GivenWeights(NamedTuple):
-    """Weights and values that another process has saved in a file.
-
-    `sources` has the rows there that own weights are made of.
-    """
-
-    path: str
-    sources: Sources
-
 
 class Layout:
     """How items lie in tensors: the batch comes first. An implementation that packs items has another."""
@@ -110,8 +96,7 @@ class Workload:
     output in checks: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
     `fixed` are further inputs, whose items alone change their order from call to call: a padding mask. `lengths` are
     those of the items in checks, empty if all have the same.
-    `flops` are the operations of a call, None if they are unknown. `given` has the shape of each weight that was given,
-    in their order, and where its rows are in the own ones; it is empty if none were.
+    `flops` are the operations of a call, None if they are unknown.
     """
 
     point: Point
@@ -122,7 +107,6 @@ class Workload:
     direction: Tensor
     fixed: Tensors = ()
     flops: int | None = None
-    given: Sequence[tuple[Sequence[int], Parts]] = ()
     lengths: tuple[int, ...] = ()
     layout: Layout = Layout()  # noqa: RUF009 - it has no state
 
@@ -221,19 +205,11 @@ class Workload:
 
     def handed_over(self, output: Sequence[Tensor]) -> list[Tensor]:
         """Return an output and its gradients as the judge expects them."""
-        by_item = [self.layout.whole(each) for each in output[: self.by_item]]
-        return self.ordered([*by_item, *output[self.by_item :]])
+        return [*(self.layout.whole(each) for each in output[: self.by_item]), *output[self.by_item :]]
 
     def item(self, output: Sequence[Tensor], item: int) -> list[Tensor]:
         """Return an item of an output and of its gradients that have a batch, as the judge expects it."""
         return [self.layout.item(each, item) for each in output[: self.by_item]]
-
-    def ordered(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Return an output and its gradients, those of the weights as they are of the weights that were given."""
-        of_weights = tensors[self.by_item :]
-        if not (of_weights and self.given):
-            return [*tensors]
-        return [*tensors[: self.by_item], *(_joined(of_weights, *each) for each in self.given)]
 
     def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""
@@ -385,8 +361,8 @@ def set_up(point: Point) -> None:
     device(point.device).choose()
 
 
-def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> Workload:
-    """Return the workload of a point; its values depend only on the seed and the shape, or are those that are given.
+def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
+    """Return the workload of a point; its values depend only on the seed and the shape, or are those of a file.
 
     Raises `impls.Unresolved` if a user's own layer can't be imported or breaks the contract, `impls.Unsupported` if it
     doesn't take the point's mask.
@@ -413,8 +389,7 @@ def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> W
     there = on.place, dtype
     fixed = tuple(each.to(on.place) for each in fixed)
     tensors = layer.to(*there), values.to(*there), shapes, direction.to(*there)
-    made = Workload(point, seed, *tensors, fixed, flops, lengths=lengths if point.is_padded else ())
-    return dataclasses.replace(made, given=_of_given(layer, given, saved)) if given else made
+    return Workload(point, seed, *tensors, fixed, flops, lengths=lengths if point.is_padded else ())
 
 
 @contextmanager
@@ -459,47 +434,19 @@ def save(work: Workload, path: str) -> None:
     """Write the weights and values of a workload into a file, from which `make` takes them in another process."""
     all_of_it = {
         "weights": weights(work.layer),
-        "parameters": {_bare(work.layer, name): [*each.shape] for name, each in work.layer.named_parameters()},
         "values": work.values.float(),
         "direction": work.direction.float(),
     }
     torch.save(all_of_it, path)
 
 
-def load(layer: nn.Module, given: GivenWeights) -> dict[str, Any]:
-    """Give a layer the weights in a file, its initial ones where that has none; return the file's content."""
-    saved: dict[str, Any] = torch.load(given.path, map_location="cpu", weights_only=True)
+def load(layer: nn.Module, path: str) -> dict[str, Any]:
+    """Give a layer the weights in a file, and return the file's content."""
+    saved: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     with torch.no_grad():
         for name, tensor in weights(layer).items():
-            if rows := [_rows(saved["weights"][of])[begin:end] for of, begin, end in given.sources[name]]:
-                tensor.copy_(torch.cat(rows).reshape(tensor.shape))
-    hide(inner_of(layer), [name for name, rows in given.sources.items() if not rows])
+            tensor.copy_(saved["weights"][name])
     return saved
-
-
-def _rows(weight: Tensor) -> Tensor:
-    """Return a view of a weight without axes of size 1, but for its rows."""
-    squeezed = weight.squeeze()
-    return squeezed if squeezed.dim() else squeezed.reshape(1)
-
-
-def _of_given(layer: nn.Module, given: GivenWeights, saved: Mapping[str, Any]) -> Sequence[tuple[Sequence[int], Parts]]:
-    """Return the shape of each weight that was given, and where its rows are in those of the layer."""
-    parts: dict[str, list[tuple[int, int, int, int]]] = {name: [] for name in saved["parameters"]}
-    for place, (name, _) in enumerate(layer.named_parameters()):
-        own = 0
-        for of, begin, end in given.sources[_bare(layer, name)]:
-            parts.setdefault(of, []).append((begin, end, place, own))
-            own += end - begin
-    return [(shape, parts[name]) for name, shape in saved["parameters"].items()]
-
-
-def _joined(tensors: Sequence[Tensor], shape: Sequence[int], parts: Parts) -> Tensor:
-    """Return the gradient of a weight that was given: the sum of those of the own weights that are made of it."""
-    whole = tensors[0].new_zeros(shape)
-    for begin, end, place, own in parts:
-        _rows(whole)[begin:end] += _rows(tensors[place].detach())[own : own + end - begin]
-    return whole
 
 
 def shown(point: Point) -> tuple[Wrapper, Shapes]:

@@ -11,14 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from bench.measure import workload
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import CaseWork
 from bench.plan.case import Point
-from bench.plan.weights import matches
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
 
 SEED = 7
@@ -89,7 +85,7 @@ class Case:
         self.judging = Judging()
         self.call_s = float("inf")
         self._rng = random.Random(order_seed)
-        saved, names = path() if first else None, matches(shapes(first), shapes(at))[0] if first else {}
+        saved = path() if first else None
         expected = self.judging.expect(first or at, SEED, SHIFTS, saved)
         inputs = {check: InputValues(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
         inputs[PEAKED] = InputValues(SHIFTS[PEAKED], expected.get("peak", 1.0))
@@ -103,7 +99,7 @@ class Case:
             "warm_up_s": 0.02,
             "core": None,
             "cache": "",
-            "given": [saved, names] if first else None,
+            "given": saved,
         }
         self.files = {check: path() for check in [*inputs, TIMED]}
 
@@ -151,11 +147,6 @@ class Case:
             reply = self.judging.compare_timed(file) if check == TIMED else self.judging.compare(check, file)
             reasons[check] = reply["reason"]
         return reasons
-
-
-def shapes(at: Point) -> list[tuple[str, torch.Size]]:
-    """Return the names and shapes of the weights and buffers of a point."""
-    return [(name, tensor.shape) for name, tensor in workload.weights(workload.make(at).layer).items()]
 
 
 @contextmanager
