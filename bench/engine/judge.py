@@ -11,7 +11,8 @@ from bench.engine.member import Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues
+from bench.sampling import judged
+from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues, TimedCall
 from bench.store import units
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from impls.catalogue import accuracy
@@ -98,40 +99,37 @@ class PointJudge:
 
     def compare(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
-        return self._compare(member, check, {"request": "compare", "check": check})
-
-    def expect_timed(self, member: Member) -> None:
-        """Compute what is expected of a member's timed calls, before it hands them over.
-
-        Its file PLACES says what is compared. Raises Ended if the layer's own output isn't finite, and Died.
-        """
-        assert member.judged is not None
-        kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
-        reply = self._ask({"request": "expect_timed", **kept, "places": member.file(PLACES)})
-        if reply["status"] == "unsupported":
-            raise Ended(reply["status"], reply["detail"])
-        if reply["status"] != "ok":
-            raise Died("error", reply["detail"], is_outside=True)
+        reply = self._compare(member, check, {"request": "compare", "check": check})
+        return {name: reply[name] for name in ("error", "tolerance")}
 
     def compare_timed(self, member: Member) -> None:
-        """Compare the outputs of a member's timed calls; raises Ended if one is incorrect."""
-        self._compare(member, TIMED, {"request": "compare_timed", "places": member.file(PLACES)})
-        member.drop(PLACES)
+        """Have the outputs of a member's timed calls compared; raises Ended if one is incorrect.
 
-    def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, float]:
+        The judge replays the calls that the member names. Raises Ended too if they are not of its samples, or fewer
+        than it must keep, and Died if nothing could be expected of them.
+        """
+        reply = self._compare(member, TIMED, {"request": "compare_timed"})
+        assert member.kept is not None
+        if objection := judged.objection(member.kept, member.keys, [TimedCall(*call) for call in reply["calls"]]):
+            raise Ended("incorrect", f"{objection} ({TIMED})")
+
+    def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, Any]:
         if not member.has_handed_over(check):
             raise Ended("incorrect", f"output was not handed over ({check})")
         own = accuracy(member.implementation)
         allowed = (member.allow_error or 0.0) if own else 0.0
         reply = self._ask({**request, "allowed": allowed, "outputs": member.file(check)})
         member.drop(check)
-        figures = {name: reply[name] for name in ("error", "tolerance")}
+        if reply.get("status", "ok") == "unsupported":
+            raise Ended(reply["status"], reply["detail"])
+        if reply.get("status", "ok") != "ok":
+            raise Died("error", reply["detail"], is_outside=True)
         if reply["reason"]:
-            member.metrics |= figures
+            member.metrics |= {name: reply[name] for name in ("error", "tolerance")}
             is_off = own and not allowed and reply["error"] is not None
             hint = f"it computes in {own}: --allow-error {ALLOWED} accepts it up to that share" if is_off else ""
             raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], hint, self.remark, member.remark])))
-        return figures
+        return reply
 
     def check_rate(self, member: Member) -> None:
         """Record the device's highest known rates, and what is in doubt of the member's time.

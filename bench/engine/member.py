@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from bench.engine.judged_calls import JudgedCalls
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.machine import monotonic
 from bench.plan.case import Case, Point
 from bench.plan.weights import Sources
+from bench.sampling.judged import Kept
 from bench.store.environment import Environment
 from bench.store.record import SESSION, Origin, Record, Samples, Status, reported
 from bench.store.typed import Amount, Count, Positive, Seconds, convert
@@ -138,8 +138,10 @@ class Member:
     claims: Claims = field(default_factory=Claims)
     waiting: Waiting = field(default_factory=Waiting)
     """What its process does between its samples."""
-    judged: JudgedCalls | None = None
-    """What is judged of its timed calls."""
+    keys: list[int] = field(default_factory=list)
+    """The keys of all timings of its samples."""
+    kept: Kept | None = None
+    """How many outputs of timed calls it keeps for the judge."""
     point: Point = None  # type: ignore[assignment]
     judged_by: tuple[Pool, Point] = None  # type: ignore[assignment]
     weights: Sources = field(default_factory=dict)
@@ -149,7 +151,7 @@ class Member:
     pid: int | None = None
     worker: Worker | None = None
     files: dict[str, Path] = field(default_factory=dict)
-    """The files for the outputs of checks, and with the places of what is compared of timed calls."""
+    """The files for the outputs of checks and of timed calls."""
 
     def __post_init__(self) -> None:
         self.implementation = self.implementation or self.case.implementation
@@ -300,10 +302,9 @@ class Taken(Struct):
 
 
 class Sampled(Struct):
-    """A sample, which input of each timing was held, and the processor's seconds in the timings."""
+    """A sample, and the processor's seconds in its timings."""
 
     sample: Taken
-    held: list[Annotated[int, Meta(ge=0)]]
     used_s: Amount
 
 
@@ -312,14 +313,11 @@ def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
     return _valid(reply, kind, "")  # type: ignore[no-any-return]
 
 
-def sampled(reply: Mapping[str, Any], timings: int, calls: int) -> Sampled:
-    """Return a sample of so many timings of so many calls; raises Ended for a reply that is none."""
+def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
+    """Return a sample of so many timings; raises Ended for a reply that is none."""
     taken = read(reply, Sampled)
-    for name, values in (("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
-        if len(values) != timings:
-            raise _invalid(f"{name} must have {timings} values, got {len(values)}")
-    if (held := max(taken.held)) >= calls:
-        raise _invalid(f"held must name one of {calls} calls, got {held}")
+    if len(taken.sample.timings_s) != timings:
+        raise _invalid(f"sample.timings_s must have {timings} values, got {len(taken.sample.timings_s)}")
     return taken
 
 

@@ -15,15 +15,14 @@ from functools import partial
 from typing import Any
 
 from bench.engine.judge import Draws, PointJudge
-from bench.engine.judged_calls import JudgedCalls
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, monotonic
 from bench.machine.quiet import Interference
 from bench.plan.case import Point
-from bench.plan.layers import ITEM_BYTES
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, SHIFTS, TIMED
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
+from bench.sampling.judged import kept
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import IMPLEMENTATIONS, parse
@@ -260,8 +259,7 @@ class Replicate:
         first = next((member for member in active if member in self._baselines), active[0])
         self._timings = timings(first.call_s)
         for member in active:
-            with self._ending(member):
-                self._begin_rounds(member)
+            member.kept = kept(member.point, self._timings, member.call_s)
 
         def failed(member: Member, error: Exception) -> None:
             with self._ending(member):
@@ -275,38 +273,22 @@ class Replicate:
             self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = monotonic.now_s() - begin
 
-    def _begin_rounds(self, member: Member) -> None:
-        """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
-        point = member.point
-        member.judged = judged = JudgedCalls(
-            self._rng,
-            batch=point.batch,
-            timings=self._timings,
-            rounds=self._length.least,
-            mode=point.mode,
-            item_s=member.call_s / point.batch,
-            item_bytes=ITEM_BYTES["float32"] * point.num_tokens * point.channels,
-        )
-        sizes = {"timings": self._timings, "wholes": judged.wholes.size, "parts": judged.parts.size}
-        member.ask({"request": "begin", **sizes})
-
     def _sample(self, member: Member) -> Sample:
         """Return one sample of a member; raises Ended."""
-        assert member.judged is not None
         member.heard("rounds")
-        request = {"request": "sample", "keys": member.judged.next_keys(), "core": self._draws.core}
+        keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
+        member.keys += keys
+        request = {"request": "sample", "keys": keys, "core": self._draws.core}
         process = _process(member)
         member.waiting.end(process.cpu_s)
         begin = monotonic.now_s()
         reply = member.ask(request)
         waited_s = monotonic.now_s() - begin
-        claimed = sampled(reply, self._timings, member.calls)
+        claimed = sampled(reply, self._timings)
         values, others = claimed.sample, self._interference.share()
         taken = Sample(tuple(values.timings_s), values.switches, others, values.host_s)
         if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, claimed.used_s):
             raise Ended("error", objection)
-        if kept := member.judged.draw(claimed.held):
-            member.ask({"request": "keep", **kept})
         member.waiting.begin(process.cpu_s)
         return taken
 
@@ -335,9 +317,8 @@ class Replicate:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
-        self._judge(member).expect_timed(member)
         request = {"request": "finish", "call_s": member.latency_s, "core": core}
-        return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS, PLACES])
+        return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS])
 
     def _finish(self, member: Member) -> None:
         """Check the outputs of a member's last calls; raises Ended."""

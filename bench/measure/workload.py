@@ -93,12 +93,12 @@ class Layout:
         """Return padded items as the implementation takes them."""
         return padded
 
-    def whole(self, tensor: Tensor, lengths: Sequence[int]) -> Tensor:  # noqa: ARG002
-        """Return items that had these lengths, one after the other in the batch."""
+    def whole(self, tensor: Tensor) -> Tensor:
+        """Return all items, one after the other in the batch."""
         return tensor
 
-    def item(self, tensor: Tensor, lengths: Sequence[int], item: int) -> Tensor:  # noqa: ARG002
-        """Return one of the items that had these lengths."""
+    def item(self, tensor: Tensor, item: int) -> Tensor:
+        """Return one of the items."""
         return tensor[item]
 
 
@@ -220,9 +220,13 @@ class Workload:
         return [self.direction, *of_gradients]
 
     def handed_over(self, output: Sequence[Tensor]) -> list[Tensor]:
-        """Return an output and its gradients for the inputs of checks as the judge expects them."""
-        by_item = [self.layout.whole(each, self.lengths) for each in output[: self.by_item]]
+        """Return an output and its gradients as the judge expects them."""
+        by_item = [self.layout.whole(each) for each in output[: self.by_item]]
         return self.ordered([*by_item, *output[self.by_item :]])
+
+    def item(self, output: Sequence[Tensor], item: int) -> list[Tensor]:
+        """Return an item of an output and of its gradients that have a batch, as the judge expects it."""
+        return [self.layout.item(each, item) for each in output[: self.by_item]]
 
     def ordered(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Return an output and its gradients, those of the weights as they are of the weights that were given."""

@@ -97,6 +97,20 @@ def test_a_clock_that_lies_and_work_that_is_not_timed_are_errors(servers: Pool) 
     assert statuses(measured(servers, "test:two_cores", at=point(threads=2))) == ["ok"]
 
 
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("test:keeps_one", "handed over 1 items and 0 whole outputs, expected "),
+        ("test:keeps_others", "handed over outputs of calls that it was not asked for"),
+    ],
+)
+def test_one_that_hands_over_fewer_or_other_calls_is_incorrect(name: str, detail: str, servers: Pool) -> None:
+    """A process draws itself what it keeps; the engine knows the keys it gave, and how many outputs there must be."""
+    eager, other = measured(servers, "eager", name).values()
+    assert (eager.status, other.status) == ("ok", "incorrect")
+    assert other.detail.startswith(detail)
+
+
 def test_the_hosts_work_beside_a_gpu_is_not_judged(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """There the host's time is not what is timed."""
     monkeypatch.setenv("TEST_GPU", "yes")

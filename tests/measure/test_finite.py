@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from bench.measure import finite, function, reference, workload
 from bench.measure.judge import UNPEAKED
 from bench.plan.case import Point
-from bench.sampling.inputs import NORMAL, InputValues
+from bench.sampling.inputs import NORMAL, InputValues, TimedCall
 from impls import Unsupported
 from tests import odd_layers
 from tests.make.points import point
@@ -102,14 +102,15 @@ class Late(nn.Module):
         return y / (x < 30).all()
 
 
-def test_a_timed_call_without_a_finite_reference_is_not_judged() -> None:
+def test_a_timed_call_without_a_finite_reference_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its inputs are others than those of the checks before."""
     work = workload.make(point(layer="tests.measure.test_finite:Late"))
     function.check(work)
-    assert reference.expect(work, NORMAL, InputValues()).remark == ""
+    check = reference.expect(work, NORMAL, InputValues())
     xs = tuple(x.index_fill(1, torch.tensor([3]), 50.0) for x in work.inputs())
-    with pytest.raises(Unsupported, match="infinite of 168 values"):
-        reference.of_calls(work, xs, None)
+    monkeypatch.setattr(workload.Workload, "of_call", lambda *_: xs)
+    with pytest.raises(Unsupported, match="infinite of 84 values"):
+        reference.of_items(work, check, [TimedCall(1, 0, 0)])
 
 
 def test_a_finite_output_is_no_fault() -> None:
