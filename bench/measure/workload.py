@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.measure import in_place, user_code
+from bench.measure import user_code
 from bench.measure.cores import is_plain
 from bench.measure.devices import device
 from bench.modules.core import wrapped
@@ -540,7 +540,6 @@ def _counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[A
         if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
             with suppress(Exception):
                 return _counted(point, copied(layer), xs, with_graph=False)
-        in_place.check(copied(layer), xs)  # one that needs gradients can't be
         raise impls.Unresolved(_uncalled(point, layer, xs, error)) from error
 
 
