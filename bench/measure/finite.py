@@ -16,8 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from bench.measure import user_code
+from bench.measure.layer import Tensors
 from bench.measure.place import place
-from bench.measure.workload import Tensors, Workload
+from bench.measure.workload import Workload
 from bench.modules.switches import OF_TORCH
 from bench.plan.errors import NOT_FINITE
 from impls.contract import Unsupported

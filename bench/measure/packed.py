@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.measure.workload import Layout, Subject, Tensors, Workload
+from bench.measure.layer import Tensors
+from bench.measure.workload import Layout, Subject, Workload
 from bench.sampling.inputs import InputValues
 from impls import packing
 

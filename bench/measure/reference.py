@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from bench.measure import failure, finite, user_code
 from bench.measure.cores import at_random_rows, in_blocks, largest_logit
 from bench.measure.devices import device
+from bench.measure.layer import TRAINED, Tensors, cast_to
 from bench.measure.outputs import gradients
 from bench.measure.rounding import EAGER_ERRORS, LOGIT, MOST_TOLERANCE, least_tolerances, tolerance
-from bench.measure.workload import TRAINED, Tensors, Workload, cast_to, without_padding
+from bench.measure.workload import Workload, without_padding
 from bench.modules.wrapper import NOTHING, copied
 from bench.plan.device import CPU
 from bench.plan.layers import scores
