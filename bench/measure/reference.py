@@ -95,8 +95,8 @@ def expect(workload: Workload, name: str, values: InputValues) -> Check:
     xs, direction = _select(xs, direction, items)
     own, exact = _computed(workload, layer, xs, direction), _exact(workload, layer, xs, direction)
     if in_rows is None:
-        finite.check(workload, layer, xs, own, items, name)
-        finite.check(workload, layer, xs, exact, items, f"{name}, in float64")
+        finite.check(workload, own, name)
+        finite.check(workload, exact, f"{name}, in float64")
     exact = _real(workload, xs, exact)
     scales = _scales(exact, 1 if direction is None else workload.by_item)
     errors = [*map(relative_error, own, exact, scales)]
@@ -133,7 +133,7 @@ def _timed(workload: Workload, check: Check, xs: Tensors, direction: Tensor | No
     tensors = None if direction is not None else _some_rows(workload, layer, chosen[0])
     if tensors is None:
         tensors = _computed(workload, _plain(workload, layer), *chosen)
-        finite.check(workload, layer, chosen[0], tensors, range(len(xs[0])), TIMED)
+        finite.check(workload, tensors, TIMED)
     real = [tensor.cpu() for tensor in _real(workload, xs, tensors)]
     scales = _scales(real, 1 if direction is None else workload.by_item)
     widths = [min(MOST_TOLERANCE[own], each.tolerance * (1 + 1 / EAGER_ERRORS)) for each in check.targets]
