@@ -38,7 +38,7 @@ def _check(workload: Workload, layer: nn.Module) -> None:
     x = tuple(each[:1] for each in items)
     others = tuple(OTHER * each[:1] if each.is_floating_point() else each[-1:] for each in items)
     first = _output(layer, x)
-    finite.check(workload, layer, x, [first], [0], NORMAL)
+    finite.check(workload, [first], f"{NORMAL}, one item")
     other, drawn = _output(layer, others), torch.get_rng_state()
     again = _output(layer, x)
     if not torch.equal(drawn, torch.get_rng_state()):  # a path that is rarely dropped may be there in both calls

@@ -10,7 +10,7 @@ again in the backward pass.
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -96,8 +96,8 @@ def expect(workload: Workload, name: str, values: InputValues) -> Check:
     xs, direction = _select(xs, direction, items)
     own, exact = _computed(workload, layer, xs, direction), _exact(workload, layer, xs, direction)
     if in_rows is None:
-        finite.check(workload, layer, xs, own, items, name)
-        finite.check(workload, layer, xs, exact, items, f"{name}, in float64")
+        finite.check(workload, own, name)
+        finite.check(workload, exact, f"{name}, in float64")
     exact = _real(workload, xs, exact)
     scales = _scales(exact, 1 if direction is None else workload.by_item)
     errors = [*map(relative_error, own, exact, scales)]
@@ -112,14 +112,16 @@ def of_call(workload: Workload, check: Check, call: TimedCall) -> list[Target]:
     return _timed(workload, check, workload.of_call(call), workload.direction_of(call.key))
 
 
-def of_items(workload: Workload, check: Check, calls: Sequence[TimedCall]) -> list[Target]:
-    """Return what is expected of items of timed calls, one after the other."""
+def of_items(workload: Workload, check: Check, calls: Sequence[TimedCall]) -> Iterator[list[Target]]:
+    """Yield what is expected of each of these items of timed calls, which are computed as one batch."""
     items = [[each[call.item] for each in workload.of_call(call)] for call in calls]
     xs = tuple(map(torch.stack, zip(*items, strict=True)))
-    if workload.point.mode not in TRAINED:
-        return _timed(workload, check, xs, None)
-    direction = torch.stack([workload.direction_of(call.key)[call.item] for call in calls])
-    return _timed(workload, check, xs, direction)[: workload.by_item]
+    direction = None
+    if workload.point.mode in TRAINED:
+        direction = torch.stack([workload.direction_of(call.key)[call.item] for call in calls])
+    targets = _timed(workload, check, xs, direction)
+    for number in range(len(calls)):
+        yield [each._replace(tensor=each.tensor[[number]]) for each in targets[: workload.by_item]]
 
 
 def _timed(workload: Workload, check: Check, xs: Tensors, direction: Tensor | None) -> list[Target]:
@@ -134,7 +136,7 @@ def _timed(workload: Workload, check: Check, xs: Tensors, direction: Tensor | No
     tensors = None if direction is not None else _some_rows(workload, layer, chosen[0])
     if tensors is None:
         tensors = _computed(workload, _plain(workload, layer), *chosen)
-        finite.check(workload, layer, chosen[0], tensors, range(len(xs[0])), TIMED)
+        finite.check(workload, tensors, TIMED)
     real = [tensor.cpu() for tensor in _real(workload, xs, tensors)]
     scales = _scales(real, 1 if direction is None else workload.by_item)
     widths = [min(MOST_TOLERANCE[own], each.tolerance * (1 + 1 / EAGER_ERRORS)) for each in check.targets]
