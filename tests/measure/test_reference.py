@@ -194,7 +194,7 @@ def test_beside_an_output_that_is_not_finite_no_row_has_a_time(measured: Measure
     """So it is whatever an implementation returns: the mean of the values is finite."""
     members = measured("as_is", "sdpa", "tests.mutants:uniform_weights", at=of_odd("hidden")).values()
     assert {(each.status, len(each.samples.values_s)) for each in members} == {("unsupported", 0)}
-    assert {"12 NaN of 480 values of an item, at token 2" in each.detail for each in members} == {True}
+    assert {"12 NaN of 480 values" in each.detail for each in members} == {True}
 
 
 def test_a_timed_call_of_short_items_has_something_expected_in_each() -> None:
