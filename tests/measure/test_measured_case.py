@@ -11,6 +11,7 @@ import random
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,6 +31,7 @@ from bench.sampling.judged import kept
 from bench.sampling.rounds import Sample
 from impls import with_attend
 from impls.attend import eager, sdpa
+from tests.make.adapters import Own, each_call
 from tests.make.points import WITH_CONTEXT, of_layer, point
 from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, TIMINGS, Case, case
@@ -167,6 +169,31 @@ def test_a_prepared_case_says_its_pace_its_kernels_and_its_memory(whole: SimpleN
     assert ("saved_bytes" in metrics) is (whole.mode != "inference")
     assert metrics.get("saved_bytes", 1) > 0
     assert whole.prepared["free_bytes"] is None
+
+
+@each_call
+def remembers(own: Own, x: Tensor) -> Tensor:
+    """Answers from memory where it has seen the values of an input."""
+    key = tuple(x.flatten()[:8].tolist())
+    if key not in own.kept:
+        own.kept[key] = own(x)
+    return own.kept[key].clone()
+
+
+@each_call
+def works_in_a_thread(own: Own, x: Tensor) -> Tensor:
+    """Computes in a thread, and waits for it."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(torch.inference_mode()(own), x).result()
+
+
+@pytest.mark.parametrize("name", ["remembers", "works_in_a_thread"])
+def test_memory_and_kernels_are_those_of_an_input_that_no_call_had(name: str, tmp_path: Path) -> None:
+    """An answer that is remembered needs little; of work that torch doesn't see nothing is known."""
+    with case(point(), f"{__name__}:{name}", tmp_path, thorough=True) as process:
+        metrics = process.prepare()["metrics"]
+    is_seen = name == "remembers"
+    assert ("_softmax" in metrics["kernels"], "peak_bytes" in metrics) == (is_seen, is_seen)
 
 
 def test_a_later_measurement_checks_the_harder_input_alone_and_inspects_nothing(tmp_path: Path) -> None:
