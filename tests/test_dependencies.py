@@ -24,7 +24,7 @@ BELOW: dict[str, set[str]] = {
     "bench.store": {"bench.plan"},
     "bench.machine": {"bench.store", "bench.plan"},
     "bench.stats": {"bench.plan"},
-    "bench.sampling": {"bench.machine"},
+    "bench.sampling": {"bench.machine", "bench.plan"},
     "bench.analyse": {"bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show": {"bench.analyse", "bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show.terminal": {"bench.show"},
@@ -324,12 +324,12 @@ def test_light_packages_bring_no_torch() -> None:
 
     A module that does bring torch is noticed by its name.
     """
-    names, objection = import_one_by_one(*LIGHT, "bench.measure.nvml")
-    assert objection == "bench.measure.nvml brings torch"
+    names, objection = import_one_by_one(*LIGHT, "bench.measure.finite")
+    assert objection == "bench.measure.finite brings torch"
     assert {name for name in imported() if package_of(name) in LIGHT} - {"bench.__main__"} == set(names)
 
 
-LONG = "cores.LONG_SCORES, reference.LONG_SCORES, elements.ELEMENTS = 100, 100, 50"
+LONG = "cores.LONG_SCORES, reference.LONG_SCORES = 100, 100"
 
 
 @pytest.mark.slow
@@ -342,7 +342,7 @@ def test_a_process_that_compiles_nothing_imports_no_compiler(mode: str, sizes: s
     """
     program = (
         "import sys, pathlib, bench.measure.server as server\n"
-        "from bench.measure import cores, elements, reference\n"
+        "from bench.measure import cores, reference\n"
         "from tests.make.points import point\n"
         "from tests.measure.stub import case\n"
         f"{sizes}\n"

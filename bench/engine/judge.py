@@ -1,7 +1,8 @@
 """The judge of a point in a replicate: what it is asked, and what it says of the point's work and of the device."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from bench.engine.member import Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues
+from bench.sampling import judged
+from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues, TimedCall
 from bench.store import units
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from impls.catalogue import accuracy
@@ -44,9 +46,8 @@ class PointJudge:
 
     `work` is the work of a call, None while there are no expected outputs. `peak` is the factor of the peaked input.
     `remark` says what is odd about what is expected, empty if nothing is.
-    `best` are the best rates that are known of the device, None without memory to measure them. `cpu_s` are the
-    processor's seconds that its process has used. `given` is a file with the weights and values of the point, for
-    members that take them from there.
+    `best` are the best rates that are known of the device, None without memory to measure them. `given` is a
+    file with the weights and values of the point, for members that take them from there.
     """
 
     def __init__(self, members: Sequence[Member], draws: Draws, timeout_s: float, heard: Heard) -> None:
@@ -56,7 +57,6 @@ class PointJudge:
         self.remark = ""
         self.best: Roof | None = None
         self.given: str | None = None
-        self.cpu_s = 0.0
         self._members = members
         self._draws = draws
         self._timeout_s = timeout_s
@@ -99,50 +99,47 @@ class PointJudge:
 
     def compare(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
-        return self._compare(member, check, {"request": "compare", "check": check})
-
-    def expect_timed(self, member: Member) -> None:
-        """Compute what is expected of a member's timed calls, before it hands them over.
-
-        Its file PLACES says what is compared. Raises Ended if the layer's own output isn't finite, and Died.
-        """
-        assert member.judged is not None
-        kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
-        reply = self._ask({"request": "expect_timed", **kept, "places": member.file(PLACES)})
-        if reply["status"] == "unsupported":
-            raise Ended(reply["status"], reply["detail"])
-        if reply["status"] != "ok":
-            raise Died("error", reply["detail"], is_outside=True)
+        reply = self._compare(member, check, {"request": "compare", "check": check})
+        return {name: reply[name] for name in ("error", "tolerance")}
 
     def compare_timed(self, member: Member) -> None:
-        """Compare the outputs of a member's timed calls; raises Ended if one is incorrect."""
-        self._compare(member, TIMED, {"request": "compare_timed", "places": member.file(PLACES)})
-        member.drop(PLACES)
+        """Have the outputs of a member's timed calls compared; raises Ended if one is incorrect.
 
-    def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, float]:
+        The judge replays the calls that the member names. Raises Ended too if they are not of its samples, or fewer
+        than it must keep, and Died if nothing could be expected of them.
+        """
+        reply = self._compare(member, TIMED, {"request": "compare_timed"})
+        assert member.kept is not None
+        if objection := judged.objection(member.kept, member.keys, [TimedCall(*call) for call in reply["calls"]]):
+            raise Ended("incorrect", f"{objection} ({TIMED})")
+
+    def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, Any]:
         if not member.has_handed_over(check):
             raise Ended("incorrect", f"output was not handed over ({check})")
         own = accuracy(member.implementation)
         allowed = (member.allow_error or 0.0) if own else 0.0
         reply = self._ask({**request, "allowed": allowed, "outputs": member.file(check)})
         member.drop(check)
-        figures = {name: reply[name] for name in ("error", "tolerance")}
+        if reply.get("status", "ok") == "unsupported":
+            raise Ended(reply["status"], reply["detail"])
+        if reply.get("status", "ok") != "ok":
+            raise Died("error", reply["detail"], is_outside=True)
         if reply["reason"]:
-            member.metrics |= figures
+            member.metrics |= {name: reply[name] for name in ("error", "tolerance")}
             is_off = own and not allowed and reply["error"] is not None
             hint = f"it computes in {own}: --allow-error {ALLOWED} accepts it up to that share" if is_off else ""
             raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], hint, self.remark, member.remark])))
-        return figures
+        return reply
 
-    def check_rate(self, member: Member, others: Callable[[], float]) -> None:
-        """Record the device's highest known rates; raises Ended if the member's time is impossible for its work.
+    def check_rate(self, member: Member) -> None:
+        """Record the device's highest known rates, and what is in doubt of the member's time.
 
-        `others` returns the share of the free cores that other processes keep busy: a busy machine leaves a doubt.
+        Raises Ended if the time is impossible for its work, unless other processes were busy meanwhile.
         """
         assert self.work is not None
         own, error = accuracy(member.implementation), member.metrics.get("error")
         off = f"computes in {own}: off by {units.percent(error)} of the largest value" if own and error else ""
-        member.detail = "; ".join(filter(None, [self.remark, member.doubt, off]))
+        member.detail = "; ".join(filter(None, [self.remark, member.doubt, member.waiting.doubt, off]))
         member.metrics |= {"flops": self.work.flops, "least_bytes": self.work.least_bytes}
         if self.best is None:
             return
@@ -152,7 +149,7 @@ class PointJudge:
             self.best = self.pool.roofs[rates.setting(self.point)] = self.best.raised(now)
             objection = rates.objection(held, member.latency_s, self.best)
         member.metrics |= {CEILING_FLOPS: self.best.flops_per_s, CEILING_BYTES: self.best.bytes_per_s}
-        if objection and others() <= rates.BUSY_SHARE:
+        if objection and statistics.median(member.samples.others) <= rates.BUSY_SHARE:
             raise Ended("error", objection)
         doubt = f"perhaps an {objection}, but the machine was busy" if objection else ""
         member.detail = "; ".join(filter(None, [member.detail, doubt]))
@@ -167,7 +164,6 @@ class PointJudge:
     def rates(self, turns: int = 1, least_s: float = 0.0) -> Roof | None:
         """Return the rates of the device now, None if there is no memory to measure them; raises Died."""
         reply = self._ask({"request": "rates", "turns": turns, "least_s": least_s, "core": self._draws.core})
-        self.cpu_s = reply["cpu_s"]
         return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:

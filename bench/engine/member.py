@@ -6,14 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from bench.engine.judged_calls import JudgedCalls
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
+from bench.machine import monotonic
 from bench.plan.case import Case, Point
+from bench.sampling.judged import Kept
 from bench.store.environment import Environment
 from bench.store.record import SESSION, Origin, Record, Samples, Status, reported
 from bench.store.typed import Amount, Count, Positive, Seconds, convert
@@ -21,6 +22,10 @@ from bench.store.typed import Amount, Count, Positive, Seconds, convert
 CORES_SPARE, CORES_SPARE_S = 0.1, 2e-4
 """The cores that an implementation may use beyond its threads, and the seconds of a sample: the processor's seconds are
 read around its timings, which was seen to take 0.09 ms where a timing was one call of 0.05 ms."""
+
+MOST_IDLE, IDLE_S = 0.05, 0.05
+"""The share of a core, and the seconds, that a process may use while it waits: the system counts in hundredths of a
+second. Threads that spin between calls were seen to make the time of others 1.9 times as long."""
 
 REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
 
@@ -59,6 +64,33 @@ class Claims:
         return f"worked on {cores:.1f} cores, and threads is {threads}" if cores > threads + spare else ""
 
 
+@dataclass
+class Waiting:
+    """The seconds for which a process has waited while others were sampled, and those of the processor in them."""
+
+    waited_s: float = 0.0
+    used_s: float = 0.0
+    _since: tuple[float, float] | None = None
+
+    def begin(self, cpu_s: float) -> None:
+        """Begin to wait; the process has used so many of the processor's seconds so far."""
+        self._since = monotonic.now_s(), cpu_s
+
+    def end(self, cpu_s: float) -> None:
+        """End the wait, if there is one; the process has used so many of the processor's seconds so far."""
+        if self._since is not None:
+            self.waited_s += monotonic.now_s() - self._since[0]
+            self.used_s += cpu_s - self._since[1]
+        self._since = None
+
+    @property
+    def doubt(self) -> str:
+        """That the process took much of a core from others, empty if it didn't."""
+        if self.used_s <= max(IDLE_S, MOST_IDLE * self.waited_s):
+            return ""
+        return f"used {self.used_s / self.waited_s:.0%} of a core while others were sampled, which may have slowed them"
+
+
 class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
     """A case ended without a time."""
 
@@ -94,8 +126,6 @@ class Member:
     lacks_memory: bool = False
     timeout_s: float = math.inf
     heard: Heard = unheard
-    cpu_s: float = 0.0
-    """The processor's seconds that its process has used."""
     calls: int = 1
     """The number of calls in a timing."""
     call_s: float = 0.0
@@ -105,8 +135,12 @@ class Member:
     doubt: str = ""
     """What a user of it should know although it is right."""
     claims: Claims = field(default_factory=Claims)
-    judged: JudgedCalls | None = None
-    """What is judged of its timed calls."""
+    waiting: Waiting = field(default_factory=Waiting)
+    """What its process does between its samples."""
+    keys: list[int] = field(default_factory=list)
+    """The keys of all timings of its samples."""
+    kept: Kept | None = None
+    """How many outputs of timed calls it keeps for the judge."""
     point: Point = None  # type: ignore[assignment]
     judged_by: tuple[Pool, Point] = None  # type: ignore[assignment]
     takes_weights: bool = False
@@ -116,7 +150,7 @@ class Member:
     pid: int | None = None
     worker: Worker | None = None
     files: dict[str, Path] = field(default_factory=dict)
-    """The files for the outputs of checks, and with the places of what is compared of timed calls."""
+    """The files for the outputs of checks and of timed calls."""
 
     def __post_init__(self) -> None:
         self.implementation = self.implementation or self.case.implementation
@@ -184,7 +218,6 @@ class Member:
         """Take over a reply's metrics; raises Ended if the case has ended."""
         outcome = read(reply, Ending)
         self.metrics |= outcome.metrics
-        self.cpu_s = outcome.cpu_s
         if not outcome.own_cause:
             self.metrics["own_cause"] = False
         if outcome.status != "ok":
@@ -234,7 +267,6 @@ class Ending(Struct):
     status: Status
     detail: str
     metrics: dict[str, Any]
-    cpu_s: Amount
     own_cause: bool = True
 
     def __post_init__(self) -> None:
@@ -269,12 +301,10 @@ class Taken(Struct):
 
 
 class Sampled(Struct):
-    """A sample, which input of each timing was held, and the processor's seconds in the timings and of the process."""
+    """A sample, and the processor's seconds in its timings."""
 
     sample: Taken
-    held: list[Annotated[int, Meta(ge=0)]]
     used_s: Amount
-    cpu_s: Amount
 
 
 def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
@@ -282,14 +312,11 @@ def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
     return _valid(reply, kind, "")  # type: ignore[no-any-return]
 
 
-def sampled(reply: Mapping[str, Any], timings: int, calls: int) -> Sampled:
-    """Return a sample of so many timings of so many calls; raises Ended for a reply that is none."""
+def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
+    """Return a sample of so many timings; raises Ended for a reply that is none."""
     taken = read(reply, Sampled)
-    for name, values in (("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
-        if len(values) != timings:
-            raise _invalid(f"{name} must have {timings} values, got {len(values)}")
-    if (held := max(taken.held)) >= calls:
-        raise _invalid(f"held must name one of {calls} calls, got {held}")
+    if len(taken.sample.timings_s) != timings:
+        raise _invalid(f"sample.timings_s must have {timings} values, got {len(taken.sample.timings_s)}")
     return taken
 
 

@@ -15,15 +15,14 @@ from functools import partial
 from typing import Any
 
 from bench.engine.judge import Draws, PointJudge
-from bench.engine.judged_calls import JudgedCalls
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import facts, monotonic
 from bench.machine.quiet import Interference
 from bench.plan.case import Point
-from bench.plan.layers import ITEM_BYTES
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, SHIFTS, TIMED
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
+from bench.sampling.judged import kept
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import IMPLEMENTATIONS, parse
@@ -255,12 +254,11 @@ class Replicate:
         """Take samples in rounds for as long as the replicate takes; one that fails leaves the rounds."""
         if not active:
             return
-        self._interference = Interference(self._point.threads, self._own_s)
+        self._interference = Interference(self._point.threads, partial(_own_s, [*map(_process, active)]))
         first = next((member for member in active if member in self._baselines), active[0])
         self._timings = timings(first.call_s)
         for member in active:
-            with self._ending(member):
-                self._begin_rounds(member)
+            member.kept = kept(member.point, self._timings, member.call_s)
 
         def failed(member: Member, error: Exception) -> None:
             with self._ending(member):
@@ -274,37 +272,23 @@ class Replicate:
             self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = monotonic.now_s() - begin
 
-    def _begin_rounds(self, member: Member) -> None:
-        """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
-        point = member.point
-        member.judged = judged = JudgedCalls(
-            self._rng,
-            batch=point.batch,
-            timings=self._timings,
-            rounds=self._length.least,
-            mode=point.mode,
-            item_s=member.call_s / point.batch,
-            item_bytes=ITEM_BYTES["float32"] * point.num_tokens * point.channels,
-        )
-        sizes = {"timings": self._timings, "wholes": judged.wholes.size, "parts": judged.parts.size}
-        member.ask({"request": "begin", **sizes})
-
     def _sample(self, member: Member) -> Sample:
         """Return one sample of a member; raises Ended."""
-        assert member.judged is not None
         member.heard("rounds")
-        request = {"request": "sample", "keys": member.judged.next_keys(), "core": self._draws.core}
+        keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
+        member.keys += keys
+        request = {"request": "sample", "keys": keys, "core": self._draws.core}
+        process = _process(member)
+        member.waiting.end(process.cpu_s)
         begin = monotonic.now_s()
         reply = member.ask(request)
         waited_s = monotonic.now_s() - begin
-        claimed = sampled(reply, self._timings, member.calls)
-        values, member.cpu_s = claimed.sample, claimed.cpu_s
-        others = self._interference.share()
+        claimed = sampled(reply, self._timings)
+        values, others = claimed.sample, self._interference.share()
         taken = Sample(tuple(values.timings_s), values.switches, others, values.host_s)
         if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, claimed.used_s):
             raise Ended("error", objection)
-        if kept := member.judged.draw(claimed.held):
-            member.ask({"request": "keep", **kept})
+        member.waiting.begin(process.cpu_s)
         return taken
 
     def _finish_all(self, members: Sequence[Member]) -> None:
@@ -326,15 +310,14 @@ class Replicate:
         for member in members:
             if member.is_ok:
                 with self._ending(member):
-                    self._judge(member).check_rate(member, self._interference.share)
+                    self._judge(member).check_rate(member)
 
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
-        self._judge(member).expect_timed(member)
         request = {"request": "finish", "call_s": member.latency_s, "core": core}
-        return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS, PLACES])
+        return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS])
 
     def _finish(self, member: Member) -> None:
         """Check the outputs of a member's last calls; raises Ended."""
@@ -372,10 +355,15 @@ class Replicate:
         member.end("error", f"the engine could not go on: {error}")
         member.metrics["own_cause"] = False
 
-    def _own_s(self) -> float:
-        """Return the processor's seconds that this run's processes have used."""
-        judges, members = self._judges.values(), self._members
-        return time.process_time() + sum(judge.cpu_s for judge in judges) + sum(member.cpu_s for member in members)
+
+def _process(member: Member) -> Worker:
+    assert member.worker is not None
+    return member.worker
+
+
+def _own_s(processes: Sequence[Worker]) -> float:
+    """Return the processor's seconds that this process and these have used."""
+    return time.process_time() + sum(each.cpu_s for each in processes)
 
 
 def now() -> str:

@@ -207,6 +207,7 @@ class Worker:
         self._stage = "start"
         self._buffer = b""
         self._log_start = 0
+        self._cpu_s = 0.0
         with ExitStack() as files:
             self._log = files.enter_context(tempfile.TemporaryFile())  # without a name, so that a kill leaves none
             self._pipe, theirs = socket.socketpair()
@@ -224,6 +225,14 @@ class Worker:
     def pid(self) -> int:
         """The id of the process."""
         return self._process.pid
+
+    @property
+    def cpu_s(self) -> float:
+        """The processor's seconds that the process has used, as the system sees it; the last known ones at its end."""
+        with contextlib.suppress(psutil.Error):
+            times = psutil.Process(self.pid).cpu_times()
+            self._cpu_s = times.user + times.system
+        return self._cpu_s
 
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""

@@ -89,7 +89,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 
 
 class CaseWork:
-    """Serves `check`; for a case `arrive`, `prepare` and steps: `begin`, `sample` and `keep`, `finish`."""
+    """Serves `check`; for a case `arrive`, `prepare`, `sample` and `finish`."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -182,7 +182,7 @@ def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = CaseWork()
     requests = {"check": worker.check, "arrive": worker.arrive, "prepare": worker.prepare}
-    steps = dict.fromkeys(("begin", "sample", "keep", "finish"), worker.step)
+    steps = dict.fromkeys(("sample", "finish"), worker.step)
     looks = {"look": look.look, "shape": look.shape, "describe": described.described}
     serve({**requests, **steps, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
 

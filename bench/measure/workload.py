@@ -3,10 +3,9 @@
 import dataclasses
 import math
 import random
-import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, cycle
@@ -15,31 +14,23 @@ from typing import Any, Protocol
 import torch
 from numpy import random as numpy_random
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.measure import in_place, user_code
 from bench.measure.cores import is_plain
 from bench.measure.devices import device
+from bench.measure.layer import TRAINED, Shapes, Tensors, cast_to, counted_with_values, made, traced
 from bench.modules.core import wrapped
-from bench.modules.making import OBJECTS, maker_of
-from bench.modules.making import make as make_module
-from bench.modules.stated import failure, flops
-from bench.modules.wrapper import Wrapper, check_plain, copied, inner_of
+from bench.modules.wrapper import Wrapper, copied
 from bench.plan import layers
-from bench.plan.case import COLUMNS, Point
+from bench.plan.case import Point
 from bench.plan.device import CPU
 from bench.plan.layers.layer import key_lengths
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, shifts
-from impls.catalogue import NO_MASK, PADDING, parse
-from impls.contract import parameters_of
+from impls.catalogue import PADDING
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
-
-TRAINED = ("train", "backward")
-"""The modes in which a call returns gradients."""
 
 SPREAD = 2.5
 """The standard deviation of inputs. The logits of a layer with torch's usual weights then have one of 2.
@@ -52,18 +43,6 @@ INPUTS = f"normal(0, {SPREAD})"
 
 VALUES_SEED = 1
 """What is added to the seed for the values of inputs: they must be the same for layers that draw other weights."""
-
-OF_SHAPES = re.compile(
-    r"\b(sizes?|shapes?|dims?|dim(ension)?s?|\w*dimensional|\dD|channels|features|elements|(num_)?tokens|divisible|"
-    r"values to unpack|out of range|in range)\b",
-    re.IGNORECASE,
-)
-"""Words by which errors of torch, Python and models speak of the shapes of inputs."""
-
-Tensors = tuple[Tensor, ...]
-"""The inputs of a call."""
-
-Shapes = tuple[tuple[int, ...], ...]
 
 
 class Layout:
@@ -79,12 +58,12 @@ class Layout:
         """Return padded items as the implementation takes them."""
         return padded
 
-    def whole(self, tensor: Tensor, lengths: Sequence[int]) -> Tensor:  # noqa: ARG002
-        """Return items that had these lengths, one after the other in the batch."""
+    def whole(self, tensor: Tensor) -> Tensor:
+        """Return all items, one after the other in the batch."""
         return tensor
 
-    def item(self, tensor: Tensor, lengths: Sequence[int], item: int) -> Tensor:  # noqa: ARG002
-        """Return one of the items that had these lengths."""
+    def item(self, tensor: Tensor, item: int) -> Tensor:
+        """Return one of the items."""
         return tensor[item]
 
 
@@ -204,9 +183,12 @@ class Workload:
         return [self.direction, *of_gradients]
 
     def handed_over(self, output: Sequence[Tensor]) -> list[Tensor]:
-        """Return an output and its gradients for the inputs of checks as the judge expects them."""
-        by_item = [self.layout.whole(each, self.lengths) for each in output[: self.by_item]]
-        return [*by_item, *output[self.by_item :]]
+        """Return an output and its gradients as the judge expects them."""
+        return [*(self.layout.whole(each) for each in output[: self.by_item]), *output[self.by_item :]]
+
+    def item(self, output: Sequence[Tensor], item: int) -> list[Tensor]:
+        """Return an item of an output and of its gradients that have a batch, as the judge expects it."""
+        return [self.layout.item(each, item) for each in output[: self.by_item]]
 
     def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""
@@ -229,11 +211,6 @@ def without_padding(tensor: Tensor, padding: Tensor, instead: float = 0.0) -> Te
 def spread_of(layer: nn.Module) -> float:
     """Return the standard deviation of a layer's inputs."""
     return float(getattr(layer, "input_sd", SPREAD))
-
-
-def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
-    """Return a tensor on another device; one of floating-point numbers in another dtype."""
-    return tensor.to(device, dtype if tensor.is_floating_point() else None)
 
 
 class InputsOfCalls(Protocol):
@@ -368,7 +345,7 @@ def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         with _python_seeded(seed):
-            layer, shapes = _made(point)
+            layer, shapes = made(point)
         point = dataclasses.replace(point, batch=shapes[0][0])
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
@@ -378,7 +355,7 @@ def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
         values = saved.get("values", values)
         lengths = _lengths(point)
         fixed = _padding(point, lengths)
-        output_shape, flops = _traced(point, layer, (*_window(values, 0, shapes), *fixed))
+        output_shape, flops = traced(point, layer, (*_window(values, 0, shapes), *fixed))
         direction = torch.randn(output_shape).to(dtype)
         direction = saved.get("direction", direction)
         if point.is_padded:
@@ -449,9 +426,9 @@ def load(layer: nn.Module, path: str) -> dict[str, Any]:
 def shown(point: Point) -> tuple[Wrapper, Shapes]:
     """Return the module of a point, to be looked at on a CPU, and the shapes of an item; raises as `make` does."""
     set_up(dataclasses.replace(point, device=CPU.name))
-    layer, shapes = _made(point)
+    layer, shapes = made(point)
     items = tuple(shape[1:] for shape in shapes)
-    _counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))
+    counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))
     return wrapped(layer, items), items
 
 
@@ -492,93 +469,3 @@ def step(subject: Subject, workload: Workload, inputs: InputsOfCalls | None = No
     if inputs.with_directions:
         return backward if workload.point.mode == "backward" else lambda: with_gradients(*forward())
     return lambda: function(*inputs.next())
-
-
-def _made(point: Point) -> tuple[nn.Module, Shapes]:
-    """Return the module of a point, and the shapes of its inputs."""
-    columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
-    required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
-    layer, shapes = make_module(layers.module_of(point.layer), dataclasses.asdict(point), required)
-    draw_weights: Callable[[], None] | None = getattr(layer, "draw_weights", None)
-    if draw_weights and not layers.is_own(point.layer):  # a stranger's may mean something else
-        draw_weights()
-    return layer, shapes
-
-
-def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int | None]:
-    """Return the shape of the layer's output and the operations of a call, None if they are unknown.
-
-    The layer lies on the CPU in float32; its inputs may be on another device, in another dtype. One of the suite is not
-    called: torch's first use of the device "meta" imports the compiler, for more than a second.
-    """
-    if not layers.is_own(point.layer):
-        return torch.Size(layers.output_shape(point)), layers.flops(point)
-    on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)
-    try:
-        result, counted = _counted(point, copied(layer).to("meta"), on_meta)
-    except Exception:  # a layer may need tensors with values
-        # first to the CPU: a cast on a GPU would need more of its memory
-        result, counted = _counted_with_values(point, layer, tuple(cast_to(x.cpu(), None, torch.float32) for x in xs))
-    if type(result) is not Tensor or result.shape[:1] != (point.batch,):
-        got = list(result.shape) if isinstance(result, Tensor) else type(result).__name__
-        raise impls.Unresolved(
-            f"layer {point.layer!r} must return a tensor whose first dimension is the batch {point.batch}, got {got}"
-        )
-    stated = flops(inner_of(layer), maker_of(point.layer), point)
-    return result.shape, counted if stated is None else stated
-
-
-def _counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:
-    try:
-        return _counted(point, copied(layer), xs)
-    except (impls.Unresolved, impls.Unsupported) as error:
-        raise type(error)(f"layer {point.layer!r}: {error}") from error
-    except Exception as error:
-        if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
-            with suppress(Exception):
-                return _counted(point, copied(layer), xs, with_graph=False)
-        in_place.check(copied(layer), xs)  # one that needs gradients can't be
-        raise impls.Unresolved(_uncalled(point, layer, xs, error)) from error
-
-
-def _uncalled(point: Point, layer: nn.Module, xs: Tensors, error: Exception) -> str:
-    """Return why a layer can't be called with inputs, and what to write: the shape that was given stays there."""
-    inner = inner_of(layer)
-    names = ", ".join(each.name for each in parameters_of(inner))
-    called = f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
-    stated = failure(inner, maker_of(point.layer), point)
-    given = f"{called}{', '.join(str(list(x.shape)) for x in xs)}: {user_code.said(error)}"
-    return "; ".join(filter(None, (given, stated, _remedy(point, xs[0], error))))
-
-
-def _remedy(point: Point, x: Tensor, error: Exception) -> str:
-    """Return what to write for a layer that can't be called with x, empty if that is not the cause.
-
-    A shape that was given stays in what is said.
-    """
-    of_all = "all arguments as [input=mymodule:function]"
-    if re.search(r"required (positional|keyword-only) argument", str(error)):
-        return f"write {of_all}"
-    if "'NoneType'" in str(error):  # a configuration that is left out
-        return OBJECTS
-    if not OF_SHAPES.search(str(error)):
-        return ""
-    given = parse(point.layer).options.get("input", "")
-    place = f" in place of [input={given}]" if given else ""
-    return f"write another shape as [input={x.shape[0]}x…]{place}, or {of_all}"
-
-
-def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:
-    """Return a layer's output, and the operations that torch counts in a call of the point's mode.
-
-    The count of a masked layer is None: it may compute scores that the mask removes, so the work is unknown.
-    """
-    with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(with_graph):
-        output = layer(*(x.detach().requires_grad_(point.mode in TRAINED and x.is_floating_point()) for x in xs))
-        if isinstance(output, Tensor):
-            check_plain(output)
-        forward = counter.get_total_flops()
-        if point.mode in TRAINED and isinstance(output, Tensor):
-            output.sum().backward()
-        flops = counter.get_total_flops() - (forward if point.mode == "backward" else 0)
-    return output, None if point.mask != NO_MASK else flops or None

@@ -97,6 +97,20 @@ def test_a_clock_that_lies_and_work_that_is_not_timed_are_errors(servers: Pool) 
     assert statuses(measured(servers, "test:two_cores", at=point(threads=2))) == ["ok"]
 
 
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("test:keeps_one", "handed over 1 items and 0 whole outputs, expected "),
+        ("test:keeps_others", "handed over outputs of calls that it was not asked for"),
+    ],
+)
+def test_one_that_hands_over_fewer_or_other_calls_is_incorrect(name: str, detail: str, servers: Pool) -> None:
+    """A process draws itself what it keeps; the engine knows the keys it gave, and how many outputs there must be."""
+    eager, other = measured(servers, "eager", name).values()
+    assert (eager.status, other.status) == ("ok", "incorrect")
+    assert other.detail.startswith(detail)
+
+
 def test_the_hosts_work_beside_a_gpu_is_not_judged(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """There the host's time is not what is timed."""
     monkeypatch.setenv("TEST_GPU", "yes")
@@ -259,18 +273,35 @@ def _two_busy_cores(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_two_busy_cores")
-@pytest.mark.parametrize("name", ["test:rests", "test:worked_before"])
-def test_the_work_of_other_processes_counts(name: str, servers: Pool) -> None:
-    """Our own work before the rounds hides none of it, not even beside the first sample."""
-    (member,) = measured(servers, name).values()
-    assert min(member.samples.others) > 0.5
+@pytest.mark.parametrize(
+    ("cpu_s", "is_quiet"),
+    [(lambda: 0.0, False), (lambda: 1e6, False), (lambda: 2 * monotonic.now_s(), True)],
+    ids=["rests", "worked before", "works"],
+)
+def test_the_work_of_other_processes_counts(
+    cpu_s: Callable[[], float], is_quiet: bool, servers: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own work is none of it, and what our processes did before the rounds hides none, not beside any sample."""
+    monkeypatch.setattr(Worker, "cpu_s", property(lambda _worker: cpu_s()))
+    (member,) = measured(servers, "eager").values()
+    assert (max(member.samples.others) < 1) is is_quiet
+    assert (min(member.samples.others) > 0.5) is not is_quiet
 
 
-@pytest.mark.usefixtures("_two_busy_cores")
-def test_our_own_work_is_no_interference(servers: Pool) -> None:
-    """If our process keeps both cores busy, nothing is left for others, not even beside the first sample."""
-    (member,) = measured(servers, "test:works").values()
-    assert max(member.samples.others) < 1
+def test_a_process_that_works_while_it_waits_is_named(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that spins between calls takes a core from the others."""
+    start, spinning = Member.start, set[Worker | None]()
+
+    def started(member: Member, number: int) -> None:
+        start(member, number)
+        spinning.update([member.worker] if member.implementation == "sdpa" else [])
+
+    monkeypatch.setattr(Member, "start", started)
+    monkeypatch.setattr(Worker, "cpu_s", property(lambda each: monotonic.now_s() if each in spinning else 0.0))
+    eager, sdpa = measured(servers, "eager", "sdpa", length=Length(1.0, 12)).values()
+    assert (eager.status, sdpa.status) == ("ok", "ok")
+    assert "used 100% of a core while others were sampled" in sdpa.detail
+    assert eager.detail == ""
 
 
 # Cores
