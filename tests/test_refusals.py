@@ -59,7 +59,7 @@ OF_COMMANDS = {
     "plot nowhere": (2, NOWHERE),
     "merge out": (2, "the following arguments are required: SHARD"),
     "watch nomodule:attend": (2, NO_MODULE),
-    "watch eager": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
+    "watch eager": (2, "implementation 'eager' is named twice"),
 }
 """Commands, each with its exit status and the beginning of its message."""
 

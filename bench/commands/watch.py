@@ -169,11 +169,11 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
     """
     usual = AS_IS if names.is_module(arguments.layer) else Sweep.baseline
     given: list[str] = arguments.names if len(arguments.names) > 1 else [usual, *arguments.names]
+    asked = options.product(given, options.overrides(arguments), options.effort(arguments))
     if len(given) > 2 or ":" not in given[-1]:
         raise WrongRequest(
             f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(arguments.names)}"
         )
-    asked = options.product(given, options.overrides(arguments), options.effort(arguments))
     if len(asked.points) != 1:
         raise WrongRequest(f"watch measures one shape, and the options ask for {len(asked.points)}")
     return dataclasses.replace(asked, implementations=(*given,), baseline=given[0])
