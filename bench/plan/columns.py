@@ -116,11 +116,7 @@ class PointColumn:
     def is_usual(self, point: Any) -> bool:
         """Return whether a point's value is the usual one, or None because the layer doesn't use the column."""
         value = getattr(point, self.name)
-        return value is None or value == self.usual_of(point)
-
-    def usual_of(self, point: Any) -> Any:
-        """Return the usual value of a point with these other values; REQUIRED if there is none."""
-        return self.usual(point) if callable(self.usual) else self.usual
+        return value is None or value == (self.usual(point) if callable(self.usual) else self.usual)
 
     def shortened(self, value: Any) -> str:
         """Return a value's form in a file name."""

@@ -132,7 +132,7 @@ class Request:
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
     Without `is_named` the sweep is that of the run in the folder.
-    `shaped` returns points with the shapes that only the modules themselves know.
+    `shaped` returns points with the shapes that only the modules themselves know; `say` is told what is left out.
     """
 
     sweep: str
@@ -149,6 +149,7 @@ class Request:
     extend: bool = False
     is_named: bool = True
     shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] = tuple
+    say: Callable[[str], object] = lambda _line: None
 
 
 def load_sweep(asked: Request | str) -> Sweep:
@@ -249,9 +250,18 @@ def _layers(values: Values) -> list[Any]:
 
 
 def _points(document: Mapping[str, Any], asked: Request) -> tuple[Point, ...]:
-    """Return the points of all grids, each once."""
-    usual = {**DEFAULTS, "threads": asked.threads}
-    return tuple(dict.fromkeys(point for grid in _grids(document, asked) for point in expand(grid, usual)))
+    """Return the points of all grids, each once; a layer that can't have the columns of a product is left out."""
+    usual, points, mistakes = {**DEFAULTS, "threads": asked.threads}, dict[Point, None](), list[str]()
+    for grid in _grids(document, asked):
+        try:
+            points |= dict.fromkeys(expand(grid, usual))
+        except WrongRequest as error:
+            mistakes.append(str(error))
+    if not (asked.product and points):
+        refuse(mistakes)
+    for line in mistakes:
+        asked.say(f"left out: {line}")
+    return tuple(points)
 
 
 def _grids(document: Mapping[str, Any], asked: Request) -> list[Values]:

@@ -241,6 +241,17 @@ def test_what_is_given_is_checked_as_well(tmp_path: Path, options: dict[str, Any
     assert line.startswith(refusal)
 
 
+def test_a_layer_that_cannot_have_the_columns_of_a_product_is_left_out() -> None:
+    """It is told; if none can, the request is refused with a line for each, and a file's grids are refused anyway."""
+    said: list[str] = []
+    columns = {"layer": ["vit", "self"], "key_channels": [64]}
+    sweep = load_sweep(Request("quick", overrides=columns, product=True, say=said.append))
+    assert {point.layer for point in sweep.points} == {"self"}
+    assert said == ["left out: key_channels = 64 is not used by the layer vit; leave it out"]
+    none = Request("quick", overrides={"layer": ["vit", "core"], "key_channels": [64]}, product=True)
+    assert len(refusal_of(load_sweep, none).splitlines()) == 2
+
+
 def test_a_sweep_that_is_not_there_is_refused() -> None:
     """An unknown name with those that are shipped, a file by its name; a shipped file is not named."""
     assert refusal_of(load_sweep, "quikc").startswith("unknown sweep 'quikc'; expected one of ")
