@@ -38,7 +38,7 @@ def test_a_text_has_a_unit_or_is_in_base_units(name: str, texts: dict[str, float
 def test_what_cannot_be_read_is_one_line(name: str, texts: list[str], rule: str) -> None:
     """It has the option, the text, and what could have come."""
     for text in texts:
-        assert refusal(SETTINGS[name].read, text) == f"{SETTINGS[name].option} {text} must be {rule}"
+        assert refusal(SETTINGS[name].read, text).startswith(f"{SETTINGS[name].option} {text} must be {rule}")
     assert refusal(read, ValueKind.SHARE, "--allow", "much").startswith("--allow much must be a share")
 
 
@@ -57,9 +57,8 @@ def test_what_cannot_be_read_is_one_line(name: str, texts: list[str], rule: str)
 )
 def test_a_value_that_cannot_be_has_its_rule(name: str, rule: str, wrong: list[object]) -> None:
     """The default and a usual value have no mistake."""
-    assert [SETTINGS[name].mistake(value) for value in wrong] == [
-        f"{name} = {value!r} must be {rule}" for value in wrong
-    ]
+    for value in wrong:
+        assert SETTINGS[name].mistake(value).startswith(f"{name} = {value!r} must be {rule}")
     usual = getattr(Effort, name)
     assert usual is None or SETTINGS[name].mistake(usual) == ""
 
