@@ -5,6 +5,7 @@ Until `main` has seen to signals nothing is imported that takes a while.
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from importlib import import_module
 
 from bench.machine.signals import ENDING, forget, interrupt, on_end, restore
 from bench.plan.statuses import BROKEN_PIPE, INTERRUPTED, UNMEASURED
+
+NEGATIVE = re.compile(r"-[\d.]")
 
 
 def installed() -> int:
@@ -47,7 +50,7 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
     from bench.plan.errors import CannotWrite, WrongRequest
     from bench.show.terminal.console import console
 
-    arguments = _parser(words[:1]).parse_args(words)
+    arguments = _parser(words[:1]).parse_args(_joined(words))
     module = import_module(f"{__package__}.commands.{arguments.command}")
     try:
         if is_program:
@@ -67,6 +70,17 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
         console(stderr=True).print("attention-bench: interrupted; what was measured is kept", style="bold")
         return INTERRUPTED
     return status
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Return words with each negative number behind its option: alone argparse takes `-1%` for an option."""
+    joined: list[str] = []
+    for word in words:
+        if NEGATIVE.match(word) and joined and joined[-1].startswith("--"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:

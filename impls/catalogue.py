@@ -174,6 +174,15 @@ def _words(values: Sequence[object], joined: str = "and") -> str:
     return f"{', '.join(others)} {joined} {last}" if others else last
 
 
+VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "gqa": ("built-in", "repeat"),
+    "build": ("batch", "call"),
+    "mode": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
+    DTYPE: (FP8,),
+})  # fmt: skip
+"""The values of the options that have only some."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One implementation.
@@ -307,9 +316,6 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "sdpa_cudnn": Entry("attend.sdpa:adapt_cudnn", "scaled_dot_product_attention, cuDNN's backend alone",
         Style("#777711", DASH_DOT_DOT, "p"), supports="on a GPU", kernel="scaled_dot_product_cudnn_attention",
         advised=6, advised_on=("cuda",), options=_GQA),
-    "measured": Entry("measured:adapt", "for each shape the core that a table of measured choices names",
-        Style("#b3541e", LONG, "8", hollow=True), supports="with a table that the command `export` wrote",
-        options={"table": "the file of the table"}),
     "flex": Entry("attend.flex:adapt", "flex_attention, compiled; the rest of the layer eager",
         Style("#cc79a7", SOLID, "d"), supports="in inference; in other modes on a GPU alone", compiles=True),
     "varlen": Entry("attend.packed:adapt_varlen", "packed items by torch.nn.attention.varlen, FlashAttention for them",

@@ -12,7 +12,6 @@ import pytest
 
 from bench.cli import main
 from bench.engine import pool
-from bench.machine import rates
 from tests.clock import Clock, set_by_hand
 from tests.engine import threads
 
@@ -60,12 +59,6 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take out what nox, pytest-xdist and this file tell their processes: what tests start behaves as in a shell."""
     for name in ("COLUMNS", "NOX_CURRENT_SESSION", "PYTEST_XDIST_WORKER", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(autouse=True)
-def _forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep nothing of what made-up workers see of this machine, where real runs would find it."""
-    monkeypatch.setattr(rates, "PATH", Path(os.devnull) / "ceilings.json")
 
 
 @pytest.fixture(autouse=True)

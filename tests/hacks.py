@@ -6,14 +6,17 @@ EXPECTED says how each ends, and IN_TRAINING which of them train as well. The la
 import gc
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from bench.measure import clock
 from bench.plan.case import Point
@@ -55,6 +58,11 @@ EXPECTED: dict[str, str] = {
     "half_of_the_batch_now_and_then": TIMED,
     "keeps_threads": "error: left torch's threads changed",
     "works_if_looked_at": LATE,
+    "leaves_a_mode": "error: left the number of dispatch modes changed: 1 instead of 0",
+    "leaves_a_profiler": "error: left the profile function changed",
+    "stores_late": r"incorrect: output has attributes of its own \(untyped_storage\).* \(in a timed call\)",
+    "leaves_a_process": "error: left a process that it has started",
+    "spins_between_calls": r"ok: used \d+% of a core while others were sampled",
     "keeps_a_buffer": "ok: ",
     "returns_one_buffer": "ok: returns the same memory for every output",
     "memo_by_version": "ok: ",
@@ -292,6 +300,71 @@ def _is_looked_at() -> bool:
 def works_if_looked_at(own: Own, x: Tensor) -> Tensor:
     """Returns the right output in calls of which the output is kept, and works in no other."""
     return _computed(own, "answer", x, anew=not own.kept or _is_looked_at())
+
+
+class _Waiting(TorchDispatchMode):
+    """Fills outputs that are still empty when something is done with them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fills: dict[int, Callable[[], Tensor]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Fill the arguments, then do what was asked for."""
+        for each in args:
+            self.fills.pop(id(each), lambda: None)()
+        return func(*args, **(kwargs or {}))
+
+
+def _put_off(wait: Callable[[Own, Tensor, Callable[[], Tensor]], None]) -> Adapt:
+    """Return an adapter that is honest at first; then `wait` gets an empty output, and what fills and returns it."""
+
+    def work(own: Own, x: Tensor) -> Tensor:
+        if not _in_rounds():
+            return own(x)
+        y = torch.empty_like(x)
+        wait(own, y, lambda: Tensor.copy_(y, own(x)))
+        return y
+
+    return each_call(work)
+
+
+def _wait_for_an_operator(own: Own, y: Tensor, fill: Callable[[], Tensor]) -> None:
+    if "mode" not in own.kept:
+        own.kept["mode"] = _Waiting()
+        own.kept["mode"].__enter__()
+    own.kept["mode"].fills[id(y)] = fill
+
+
+def _wait_for_a_function(_own: Own, _y: Tensor, fill: Callable[[], Tensor]) -> None:
+    def called(frame: FrameType, _event: str, _of: object) -> None:
+        if frame.f_code.co_name == "share_memory":
+            sys.setprofile(None)
+            fill()
+
+    sys.setprofile(called)
+
+
+leaves_a_mode = _put_off(_wait_for_an_operator)
+"""Does the work at the first operation on its output, by a mode that it leaves on."""
+
+leaves_a_profiler = _put_off(_wait_for_a_function)
+"""Does the work when the suite looks where its output lies, by a profile function that it leaves."""
+
+stores_late = _put_off(lambda _, y, fill: setattr(y, "untyped_storage", lambda: Tensor.untyped_storage(fill())))
+"""Does the work when somebody asks where its output lies, by an attribute of the plain tensor."""
+
+leaves_a_process = honest(lambda: subprocess.run(["sh", "-c", "setsid sleep 20 &"], check=True), _in_rounds, once=True)
+"""Starts a process in a session of its own in a timed call, and its parent ends."""
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+spins_between_calls = honest(lambda: threading.Thread(target=_spin, daemon=True).start(), _in_rounds, once=True)
+"""Has a thread that waits for work by spinning, and takes a core from others."""
 
 
 def _half(own: Own, x: Tensor, *, unless: bool = False) -> Tensor:

@@ -1,4 +1,4 @@
-"""The odd kernels of the drill `honest` compute attention."""
+"""The odd honest kernels of the drill compute attention."""
 
 import pytest
 import torch

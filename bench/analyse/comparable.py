@@ -36,11 +36,7 @@ def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
         return unlike
     both = base.table.merge(new.table, on=list(CASE_COLUMNS), suffixes=("_base", "_new"))
     pairs = both[["env_id_base", "env_id_new"]].drop_duplicates().fillna("unknown").to_numpy().tolist()
-    moved = [f"env_id {old} against {young}" for old, young in pairs if old != young]
-    good = both[(both["status_base"] == "ok") & (both["status_new"] == "ok")]
-    asked = [good[f"huge_bytes_{side}"].notna() for side in ("base", "new")]
-    count = int((asked[0] != asked[1]).sum())
-    return [*moved, *([f"huge pages: one side alone asked for them, in {count} cases"] if count else [])]
+    return [f"env_id {old} against {young}" for old, young in pairs if old != young]
 
 
 def state_differences(base: Environment, new: Environment) -> dict[str, tuple[Any, Any]]:

@@ -29,11 +29,11 @@ from bench.plan.device import HOST
 from bench.plan.verdicts import OPEN
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
-from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, interval, mean, t_quantile
+from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, t_quantile
 from bench.store.journal import latest
 from bench.store.metrics import combine, derive
-from bench.store.record import STATUSES, Record
-from bench.store.table import COLUMNS, SCHEMA_VERSION, of_rows
+from bench.store.record import SCHEMA_VERSION, STATUSES, Record
+from bench.store.table import COLUMNS, of_rows
 
 FLAGGED_PER_S = 20
 """A sample is flagged if more involuntary context switches a second interrupt it. A switch may cost a millisecond, so
@@ -46,13 +46,6 @@ BUSY_SHARE = 0.25
 
 DIED, ENOUGH = ("oom", "timeout", "crashed"), 2
 """If a process ends with one of these statuses after ENOUGH others were measured, the earlier ones still count."""
-
-FULL_SPEED = 0.92
-"""At this share of the highest known speed, or more, a sample was taken at full speed."""
-
-SLOW_STEP = 0.1
-"""The first samples of a process are slower than the last ones if each took longer than any of those, by more: of 1,136
-published rows 7 are."""
 
 POOLED_ANEW = 1.05
 """The variances of a run are pooled anew when the number of its replicates has grown by this factor."""
@@ -351,44 +344,13 @@ def _detail(worst: Record, records: Sequence[Record]) -> str | None:
 def _time(records: Sequence[Record]) -> dict[str, Any]:
     values = [record.samples.values_s for record in records]
     count = sum(len(process) for process in values)
-    calls = sum(len(timings) * _calls_per_timing(record) for record in records for timings in record.samples.timings_s)
-    product = _relative_speeds(records, "product_s", "products_per_s")
-    copy = _relative_speeds(records, "copy_s", "copies_per_s")
     disturbed = sum(sum(flagged(record)) for record in records)
     return {
         "latency_s": float(np.median([np.median(process) for process in values])),
         "latency_min_s": min(itertools.chain.from_iterable(values)),
         "rounds": count,
         "flagged_share": disturbed / count,
-        "compute_speed": float(np.median(product)) if product else None,
-        "memory_speed": float(np.median(copy)) if copy else None,
-        "full_speed_share": float(np.mean(np.array(product) >= FULL_SPEED)) if product else None,
-        "page_faults": sum(sum(record.samples.faults) for record in records) / calls,
-        "slow_start": _slow_start(values),
     }
-
-
-def _slow_start(processes: Sequence[Sequence[float]]) -> float | None:
-    """Return how much longer the first quarter of samples took than the others, at least; None if it is unknown.
-
-    That is the lower end of the 95 % interval over processes, or the step in most of them; 0 if neither is shown.
-    """
-    parts = [(values[: math.ceil(len(values) / 4)], values[math.ceil(len(values) / 4) :]) for values in processes]
-    if not all(rest for _, rest in parts):
-        return None
-    step = sorted(min(first) / max(rest[-len(first) :]) - 1 for first, rest in parts)[(len(parts) - 1) // 2]
-    if len(parts) < 2:
-        return step if step > SLOW_STEP else None
-    logs = [math.log(np.median(first) / np.median(rest)) for first, rest in parts]
-    return max(0.0, interval(mean(logs)).exp().low - 1, step if step > SLOW_STEP else 0.0)
-
-
-def _relative_speeds(records: Sequence[Record], column: str, best: str) -> list[float]:
-    """Return the machine's speed around each sample over the highest that the records know; empty without a probe."""
-    highest = max((record.metrics[best] for record in records if record.metrics[best]), default=None)
-    if highest is None:
-        return []
-    return [1 / seconds / highest for record in records for seconds in getattr(record.samples, column)]
 
 
 def _calls_per_timing(record: Record) -> int:

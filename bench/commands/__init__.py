@@ -13,11 +13,11 @@ from bench.show.blocks import Block
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render, rendered
 
-USUAL = ("run", "show", "compare", "duel", "advise", "doctor")
+USUAL = ("run", "show", "compare", "duel", "advise")
 """The commands that most people need."""
 
 NAMES = (
-    *USUAL, "list", "report", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
+    *USUAL, "list", "report", "plot", "scaling", "profile", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

@@ -19,9 +19,7 @@ from bench.commands.progress import Progress, waiting
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, shaped
 from bench.machine import monotonic
-from bench.machine.doctor import LEAST_TORCH
 from bench.machine.facts import here
-from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.columns import ValueKind, read
 from bench.plan.device import default_sweep
@@ -38,6 +36,8 @@ from bench.show.terminal.console import console
 from bench.show.text import listed
 from bench.store.table import of_rows
 
+LEAST_TORCH = (2, 11)
+
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
 """The program that prints the version of an interpreter's torch, and nothing if it has none; it imports no torch."""
 
@@ -51,8 +51,8 @@ PROCESSES, BUDGET_S = 2, 4.0
 def run(arguments: argparse.Namespace) -> int:
     """Measure a duel and print its verdict.
 
-    BAD if the second side computes another function, if no weights were found with which it computes the same, if it is
-    slower than `--allow`, or if a side could not be measured; with `--allow` also if outputs were not compared.
+    BAD if the second side computes another function, if it is slower than `--allow`, or if a side could not be
+    measured; with `--allow` also if outputs were not compared.
     """
     pythons = [interpreter(path) for path in arguments.python]
     before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)
@@ -110,7 +110,6 @@ def told(duel: Duel, spent_s: float) -> Told:
         here=duel.environment,
         # in its run folder the same words would measure nothing new
         command=f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}",
-        again=Again(sides=tuple(ground.side.given for ground in duel.sides)),
         bound=bound,
         spent_s=spent_s,
         allow=duel.allow,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.commands import put
-from bench.machine import facts, gpus
+from bench.machine import facts, nvml
 from bench.plan import names
 from bench.plan.case import COLUMNS
 from bench.plan.device import CPU, KINDS
@@ -36,7 +36,7 @@ def run(_arguments: argparse.Namespace) -> int:
         if entry.options
     }
     libraries = [f"{source}:NAME" for source in catalogue.SOURCES]
-    accelerators = {gpu.device: gpu.words for gpu in gpus.seen()} if facts.torch_cuda() else {}
+    accelerators = {gpu.device: gpu.words for gpu in nvml.gpus()} if facts.torch_cuda() else {}
     for title, entries in (
         ("devices", {CPU.name: facts.cpu_model(), **accelerators}),
         ("sweeps", described),

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.commands import say
 from bench.commands.progress import waiting
 from bench.engine import admission
 from bench.machine import facts
@@ -21,6 +22,9 @@ from bench.plan.names import check_layers, check_own, search_path
 from bench.plan.sweep import SETTINGS, Request, Sweep, load_sweep
 from bench.show.text import listed
 from bench.store import files, plan
+from bench.store.environment import ENVIRONMENT
+from bench.store.files import IGNORED, LOCK
+from bench.store.journal import JOURNAL
 from bench.store.record import STATUSES
 from impls.catalogue import split
 
@@ -36,6 +40,9 @@ RULES = {
 
 FAILURES, NONE = tuple(status for status in STATUSES if status != "ok"), "none"
 """The values of --fail-on: statuses, or none of them."""
+
+BEFORE_A_JOURNAL = (LOCK, IGNORED, ENVIRONMENT)
+"""The files that a run's folder may have before it has a journal, as after a kill."""
 
 MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
 """The forms of the names of modules that are no layers of the suite."""
@@ -135,6 +142,8 @@ def sweep(option: argparse.Namespace) -> Sweep:
     Raises WrongRequest with all mistakes if the options can't be met, or if they ask for another sweep than the
     folder's without `--extend`.
     """
+    if option.run:
+        _check_folder(Path(option.run))
     wanted: Sweep
     wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
     all_of(
@@ -143,6 +152,16 @@ def sweep(option: argparse.Namespace) -> Sweep:
         lambda: admission.check_threads(wanted),
     )
     return wanted
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise WrongRequest for a folder that holds files, and none of a run."""
+    if not folder.is_dir() or (folder / JOURNAL).exists():
+        return
+    if others := sorted({path.name for path in folder.iterdir()} - {*BEFORE_A_JOURNAL}):
+        raise WrongRequest(
+            f"--run {folder} must be a run folder, an empty one or a new one; it has {others[0]} and no {JOURNAL}"
+        )
 
 
 def request(option: argparse.Namespace) -> Request:
@@ -167,7 +186,12 @@ def request(option: argparse.Namespace) -> Request:
         extend=option.extend,
         is_named=option.sweep is not None,
         shaped=_shaped,
+        say=_warn,
     )
+
+
+def _warn(line: str) -> None:
+    say(f"warning: {line}", stderr=True)
 
 
 def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
@@ -177,7 +201,7 @@ def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
     from bench.engine import model_look  # slow to import
 
     with waiting(f"importing torch and {listed([*modules])}, to see the shapes"):
-        return model_look.shaped(points)
+        return model_look.shaped(points, say=_warn)
 
 
 def product(

@@ -173,7 +173,7 @@ class Progress:
         from bench.show.answer import At, choice_of
         from bench.show.summary import log_line
 
-        rows = self._run.records.rows(point)
+        rows = self._run.rows(point)
         at = At(point, self._labels[point], tuple(rows), choice_of(rows))
         left = units.duration(left_s) if left_s else ""
         width = self._console.width if self._console.is_terminal else LOG_LINE

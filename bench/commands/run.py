@@ -53,7 +53,7 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
             opened = stack.enter_context(Run(sweep, folder, pools=[pool], frontier=not arguments.no_frontier, **of_run))
             progress.follow(opened)
             for point in opened.measured(answered=progress.told):
-                if opened.records.of(point):  # else its base waits
+                if opened.records(point):  # else its base waits
                     progress.told(point)
             progress.close()
             return _told(opened, fail_on), folder
@@ -63,21 +63,20 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
 
 def _told(run: "Run", fail_on: tuple[str, ...] | None) -> int:
     """Print what a run found, draw the pictures, write the page, and return the status."""
-    if not run.records.contents.records:
+    if not run.contents.records:
         return FINE
     from bench.show import summary
 
-    saved = run.run_folder.saved
-    shown = console()
+    saved, shown = run.saved, console()
     end, width = summary.blocks(saved.whole, run.sweep.baseline, run.sweep), min(shown.width, summary.WIDEST)
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(f"warning: {warning}")
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, run.sweep.points):
         say(line)
-    is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
+    is_drawn = not run.has_new and saved.page.exists() and not saved.traces.exists()
     page = saved.page if is_drawn else _drawn(saved)
-    for line in summary.where(run.folder, page, saved.choices):
+    for line in summary.where(run.folder, page):
         say(line)
     return _status(run, fail_on)
 
@@ -128,9 +127,9 @@ def _status(run: "Run", fail_on: tuple[str, ...] | None) -> int:
     from bench.show.failures import failing
 
     bad, gpus = Counter[str](), run.environment.identity["gpus"]
-    for point in filter(run.records.of, run.sweep.points):
+    for point in filter(run.records, run.sweep.points):
         lacks = bool(admission.missing_devices([point], gpus))
-        of = failing(run.records.rows(point), fail_on, lacks_device=lacks, baseline=run.sweep.baseline)
+        of = failing(run.rows(point), fail_on, lacks_device=lacks, baseline=run.sweep.baseline)
         bad.update([", ".join(reason.brief for reason in of)] if of else [])
     if not bad:
         return FINE

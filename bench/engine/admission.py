@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from bench.machine import facts
+from bench.machine import facts, nvml
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU, CUDA, numbered
 from bench.plan.errors import WrongRequest
@@ -33,14 +33,15 @@ def check_threads(sweep: Sweep) -> None:
 
 def check_devices(sweep: Sweep) -> None:
     """Raise WrongRequest if no point of a sweep can have its device and its timing here, as known without torch."""
-    there = [f"{CUDA.name}:{number}" for number in range(len(facts.gpus()))] if facts.torch_cuda() else []
+    there = [f"{CUDA.name}:{number}" for number in range(len(nvml.gpus()))] if facts.torch_cuda() else []
     missing, reasons = missing_devices(sweep.points, there), list[str]()
     if missing:
         version, seen = facts.torch_version(), f"NVIDIA GPUs that this process sees: {', '.join(there) or 'none'}"
         built = "for HIP: only NVIDIA GPUs are measured" if facts.torch_hip() else "without CUDA"
         why = seen if facts.torch_cuda() else f"torch {version} is built {built}"
         reasons.append(
-            f"device = {', '.join(missing)} can't be used here ({why}); expected {' or '.join([CPU.name, *there])}"
+            f"device = {', '.join(missing)} can't be used here ({why}); expected {' or '.join([CPU.name, *there])}; "
+            "docs/gpu.md says which torch has CUDA"
         )
     others = {(point.kind, point.timing): None for point in sweep.points if point.device not in missing}
     for kind, timing in others:

@@ -1,8 +1,8 @@
 """The judge of a point in a replicate: what it is asked, and what it says of the point's work and of the device."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 from bench.engine.member import Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
-from bench.machine.rates import Judgement
 from bench.plan.work import Roof, Work
-from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, PLACES, TIMED, InputValues
+from bench.sampling import judged
+from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues, TimedCall
 from bench.store import units
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from impls.catalogue import accuracy
@@ -46,9 +46,8 @@ class PointJudge:
 
     `work` is the work of a call, None while there are no expected outputs. `peak` is the factor of the peaked input.
     `remark` says what is odd about what is expected, empty if nothing is.
-    `best` are the best rates that are known of the device, None without memory to measure them. `cpu_s` are the
-    processor's seconds that its process has used. `given` is a file with the weights and values of the point, for
-    members that take them from there.
+    `best` are the best rates that are known of the device, None without memory to measure them. `given` is a
+    file with the weights and values of the point, for members that take them from there.
     """
 
     def __init__(self, members: Sequence[Member], draws: Draws, timeout_s: float, heard: Heard) -> None:
@@ -58,7 +57,6 @@ class PointJudge:
         self.remark = ""
         self.best: Roof | None = None
         self.given: str | None = None
-        self.cpu_s = 0.0
         self._members = members
         self._draws = draws
         self._timeout_s = timeout_s
@@ -83,7 +81,7 @@ class PointJudge:
     def expect(self) -> dict[str, Any]:
         """Have the judge hold the expected outputs; return its reply. Raises Died."""
         shifts = self._draws.checks(thorough=any(member.thorough for member in self._members))
-        if self.given is None and any(member.weights for member in self._members):
+        if self.given is None and any(member.takes_weights for member in self._members):
             self.given = str(self.pool.folder / f"{GIVEN}-{id(self)}.pt")
         named = {"point": dataclasses.asdict(self.point), "seed": self._draws.seed, "shifts": shifts}
         return self._ask({"request": "expect", **named, "given": self.given})
@@ -101,58 +99,60 @@ class PointJudge:
 
     def compare(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
-        return self._compare(member, check, {"request": "compare", "check": check})
-
-    def expect_timed(self, member: Member) -> None:
-        """Compute what is expected of a member's timed calls, before it hands them over.
-
-        Its file PLACES says what is compared. Raises Ended if the layer's own output isn't finite, and Died.
-        """
-        assert member.judged is not None
-        kept = {"wholes": member.judged.wholes.kept, "parts": member.judged.parts.kept}
-        reply = self._ask({"request": "expect_timed", **kept, "places": member.file(PLACES)})
-        if reply["status"] == "unsupported":
-            raise Ended(reply["status"], reply["detail"])
-        if reply["status"] != "ok":
-            raise Died("error", reply["detail"], is_outside=True)
+        reply = self._compare(member, check, {"request": "compare", "check": check})
+        return {name: reply[name] for name in ("error", "tolerance")}
 
     def compare_timed(self, member: Member) -> None:
-        """Compare the outputs of a member's timed calls; raises Ended if one is incorrect."""
-        self._compare(member, TIMED, {"request": "compare_timed", "places": member.file(PLACES)})
-        member.drop(PLACES)
+        """Have the outputs of a member's timed calls compared; raises Ended if one is incorrect.
 
-    def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, float]:
+        The judge replays the calls that the member names. Raises Ended too if they are not of its samples, or fewer
+        than it must keep, and Died if nothing could be expected of them.
+        """
+        reply = self._compare(member, TIMED, {"request": "compare_timed"})
+        assert member.kept is not None
+        if objection := judged.objection(member.kept, member.keys, [TimedCall(*call) for call in reply["calls"]]):
+            raise Ended("incorrect", f"{objection} ({TIMED})")
+
+    def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, Any]:
         if not member.has_handed_over(check):
             raise Ended("incorrect", f"output was not handed over ({check})")
         own = accuracy(member.implementation)
         allowed = (member.allow_error or 0.0) if own else 0.0
         reply = self._ask({**request, "allowed": allowed, "outputs": member.file(check)})
         member.drop(check)
-        figures = {name: reply[name] for name in ("error", "tolerance")}
+        if reply.get("status", "ok") == "unsupported":
+            raise Ended(reply["status"], reply["detail"])
+        if reply.get("status", "ok") != "ok":
+            raise Died("error", reply["detail"], is_outside=True)
         if reply["reason"]:
-            member.metrics |= figures
+            member.metrics |= {name: reply[name] for name in ("error", "tolerance")}
             is_off = own and not allowed and reply["error"] is not None
             hint = f"it computes in {own}: --allow-error {ALLOWED} accepts it up to that share" if is_off else ""
             raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], hint, self.remark, member.remark])))
-        return figures
+        return reply
 
-    def check_rate(self, member: Member, call_s: float, time_again: Callable[[Work, Roof], Judgement]) -> None:
-        """Record the device's highest known rates; raises Ended if the member's time is impossible for its work."""
+    def check_rate(self, member: Member) -> None:
+        """Record the device's highest known rates, and what is in doubt of the member's time.
+
+        Raises Ended if the time is impossible for its work, unless other processes were busy meanwhile.
+        """
         assert self.work is not None
         own, error = accuracy(member.implementation), member.metrics.get("error")
         off = f"computes in {own}: off by {units.percent(error)} of the largest value" if own and error else ""
-        member.detail = "; ".join(filter(None, [self.remark, member.doubt, off]))
+        member.detail = "; ".join(filter(None, [self.remark, member.doubt, member.waiting.doubt, off]))
         member.metrics |= {"flops": self.work.flops, "least_bytes": self.work.least_bytes}
         if self.best is None:
             return
         held = rates.counted(self.point, self.work)
-        is_possible = rates.is_possible(held, call_s, self.best)
-        judgement = Judgement(self.best) if is_possible else time_again(held, self.best)
-        self.best = self.pool.roofs[rates.setting(self.point)] = judgement.best
+        objection = rates.objection(held, member.latency_s, self.best)
+        if objection and (now := self.rates(RATES_TURNS, RATES_S)):  # the best may be from a slower moment
+            self.best = self.pool.roofs[rates.setting(self.point)] = self.best.raised(now)
+            objection = rates.objection(held, member.latency_s, self.best)
         member.metrics |= {CEILING_FLOPS: self.best.flops_per_s, CEILING_BYTES: self.best.bytes_per_s}
-        member.detail = "; ".join(filter(None, [member.detail, judgement.doubt]))
-        if judgement.objection:
-            raise Ended("error", judgement.objection)
+        if objection and statistics.median(member.samples.others) <= rates.BUSY_SHARE:
+            raise Ended("error", objection)
+        doubt = f"perhaps an {objection}, but the machine was busy" if objection else ""
+        member.detail = "; ".join(filter(None, [member.detail, doubt]))
 
     def _known_roof(self) -> Roof | None:
         """Return the best rates that this run knows of the device, None without memory to measure them."""
@@ -164,19 +164,7 @@ class PointJudge:
     def rates(self, turns: int = 1, least_s: float = 0.0) -> Roof | None:
         """Return the rates of the device now, None if there is no memory to measure them; raises Died."""
         reply = self._ask({"request": "rates", "turns": turns, "least_s": least_s, "core": self._draws.core})
-        self.cpu_s = reply["cpu_s"]
         return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
-
-    def probe(self) -> tuple[float, float] | None:
-        """Return the seconds of the speed probe's product and copy; None if the judge died or had no memory for it."""
-        try:
-            reply = self._ask({"request": "probe", "core": self._draws.core})
-        except Died:
-            with suppress(Died):
-                self.expect()
-            return None
-        self.cpu_s = reply["cpu_s"]
-        return (reply["product_s"], reply["copy_s"]) if reply["product_s"] else None
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the reply of the judge; raises Died, which is no known fault of a member. Then another is forked."""

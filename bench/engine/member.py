@@ -4,18 +4,17 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from bench.engine.judged_calls import JudgedCalls
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
+from bench.machine import monotonic
 from bench.plan.case import Case, Point
-from bench.plan.weights import Sources
+from bench.sampling.judged import Kept
 from bench.store.environment import Environment
 from bench.store.record import SESSION, Origin, Record, Samples, Status, reported
 from bench.store.typed import Amount, Count, Positive, Seconds, convert
@@ -24,10 +23,11 @@ CORES_SPARE, CORES_SPARE_S = 0.1, 2e-4
 """The cores that an implementation may use beyond its threads, and the seconds of a sample: the processor's seconds are
 read around its timings, which was seen to take 0.09 ms where a timing was one call of 0.05 ms."""
 
-REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
+MOST_IDLE, IDLE_S = 0.05, 0.05
+"""The share of a core, and the seconds, that a process may use while it waits: the system counts in hundredths of a
+second. Threads that spin between calls were seen to make the time of others 1.9 times as long."""
 
-DENORMAL_SLOWDOWN = 1.25
-"""If denormal numbers make a call take so many times as long, that is said."""
+REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
 
 LONG_IMPORT_S = 2.0
 """An import that takes longer is worth a line: each process pays it."""
@@ -64,6 +64,33 @@ class Claims:
         return f"worked on {cores:.1f} cores, and threads is {threads}" if cores > threads + spare else ""
 
 
+@dataclass
+class Waiting:
+    """The seconds for which a process has waited while others were sampled, and those of the processor in them."""
+
+    waited_s: float = 0.0
+    used_s: float = 0.0
+    _since: tuple[float, float] | None = None
+
+    def begin(self, cpu_s: float) -> None:
+        """Begin to wait; the process has used so many of the processor's seconds so far."""
+        self._since = monotonic.now_s(), cpu_s
+
+    def end(self, cpu_s: float) -> None:
+        """End the wait, if there is one; the process has used so many of the processor's seconds so far."""
+        if self._since is not None:
+            self.waited_s += monotonic.now_s() - self._since[0]
+            self.used_s += cpu_s - self._since[1]
+        self._since = None
+
+    @property
+    def doubt(self) -> str:
+        """That the process took much of a core from others, empty if it didn't."""
+        if self.used_s <= max(IDLE_S, MOST_IDLE * self.waited_s):
+            return ""
+        return f"used {self.used_s / self.waited_s:.0%} of a core while others were sampled, which may have slowed them"
+
+
 class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
     """A case ended without a time."""
 
@@ -79,8 +106,8 @@ class Member:
 
     `implementation` is what its process runs, which the case names unless it is the control or a side of a duel, and
     `point` is where, which is the case's unless that side is another layer. Its outputs are judged in the pool and at
-    the point of `judged_by`, its own by default; `weights` are the rows there of its own weights, if they come from
-    there. `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
+    the point of `judged_by`, its own by default; it has weights and values from there if it `takes_weights`.
+    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
     inspects a call. `death` says how its process died, if it did; `lacks_memory` is true if it was not measured for
     want of memory. `allow_error` is how far it may be off if it declares another accuracy, as in Effort.
     A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
@@ -99,8 +126,6 @@ class Member:
     lacks_memory: bool = False
     timeout_s: float = math.inf
     heard: Heard = unheard
-    cpu_s: float = 0.0
-    """The processor's seconds that its process has used."""
     calls: int = 1
     """The number of calls in a timing."""
     call_s: float = 0.0
@@ -110,18 +135,22 @@ class Member:
     doubt: str = ""
     """What a user of it should know although it is right."""
     claims: Claims = field(default_factory=Claims)
-    judged: JudgedCalls | None = None
-    """What is judged of its timed calls."""
+    waiting: Waiting = field(default_factory=Waiting)
+    """What its process does between its samples."""
+    keys: list[int] = field(default_factory=list)
+    """The keys of all timings of its samples."""
+    kept: Kept | None = None
+    """How many outputs of timed calls it keeps for the judge."""
     point: Point = None  # type: ignore[assignment]
     judged_by: tuple[Pool, Point] = None  # type: ignore[assignment]
-    weights: Sources = field(default_factory=dict)
+    takes_weights: bool = False
     allow_error: float | None = None
     torch_version: str = ""
     """The version of its torch, if that is not the one of the run's environment."""
     pid: int | None = None
     worker: Worker | None = None
     files: dict[str, Path] = field(default_factory=dict)
-    """The files for the outputs of checks, and with the places of what is compared of timed calls."""
+    """The files for the outputs of checks and of timed calls."""
 
     def __post_init__(self) -> None:
         self.implementation = self.implementation or self.case.implementation
@@ -137,14 +166,6 @@ class Member:
     def latency_s(self) -> float:
         """The least seconds of a call in its samples."""
         return min(self.samples.values_s)
-
-    def measure_memory(self, timeout_s: float) -> None:
-        """Add the operating system's peak memory to the metrics of a case on a CPU; a process that dies costs it."""
-        point = self.point
-        if point.kind.is_in_host_memory:
-            request = {"request": "memory", "point": dataclasses.asdict(point), "implementation": self.implementation}
-            with suppress(Died), self.pool.memory_worker(point.threads) as worker:
-                self.metrics["system_peak_bytes"] = worker.ask(request, timeout_s).get("peak_bytes")
 
     def start(self, number: int) -> None:
         """Start its process for a replicate; raises Died, which is no known fault of the case."""
@@ -197,7 +218,6 @@ class Member:
         """Take over a reply's metrics; raises Ended if the case has ended."""
         outcome = read(reply, Ending)
         self.metrics |= outcome.metrics
-        self.cpu_s = outcome.cpu_s
         if not outcome.own_cause:
             self.metrics["own_cause"] = False
         if outcome.status != "ok":
@@ -247,7 +267,6 @@ class Ending(Struct):
     status: Status
     detail: str
     metrics: dict[str, Any]
-    cpu_s: Amount
     own_cause: bool = True
 
     def __post_init__(self) -> None:
@@ -263,9 +282,6 @@ class Prepared(Struct):
     reuses: bool = False
     import_s: Amount = 0.0
     free_bytes: Count | None = None
-    denormals: dict[str, tuple[Count, Count]] = {}
-    """How many values of each kind are denormal numbers, and of how many."""
-    denormal_slowdown: Amount | None = None
 
     @property
     def doubts(self) -> str:
@@ -273,21 +289,7 @@ class Prepared(Struct):
         words = [REUSES] if self.reuses else []
         if self.import_s > LONG_IMPORT_S:
             words.append(f"its import takes {self.import_s:.0f} s in every process")
-        if self.denormal_slowdown is not None:
-            words.append(f"{self._denormal} denormal numbers, {self._denormal_cost}")
         return "; ".join(words)
-
-    @property
-    def _denormal(self) -> str:
-        counts = [f"{count:,} of {of:,} {name}" for name, (count, of) in self.denormals.items() if count]
-        return f"{' and '.join(counts)} are" if counts else "a call computes with"
-
-    @property
-    def _denormal_cost(self) -> str:
-        slowdown = self.denormal_slowdown or 1.0
-        if slowdown < DENORMAL_SLOWDOWN:
-            return "which slow many CPUs"
-        return f"which make a call take {slowdown:.2g} times as long as with torch.set_flush_denormal(True)"
 
 
 class Taken(Struct):
@@ -295,17 +297,14 @@ class Taken(Struct):
 
     timings_s: list[Seconds]
     switches: Count
-    faults: Count
     host_s: Seconds | None = None
 
 
 class Sampled(Struct):
-    """A sample, which input of each timing was held, and the processor's seconds in the timings and of the process."""
+    """A sample, and the processor's seconds in its timings."""
 
     sample: Taken
-    held: list[Annotated[int, Meta(ge=0)]]
     used_s: Amount
-    cpu_s: Amount
 
 
 def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
@@ -313,14 +312,11 @@ def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
     return _valid(reply, kind, "")  # type: ignore[no-any-return]
 
 
-def sampled(reply: Mapping[str, Any], timings: int, calls: int) -> Sampled:
-    """Return a sample of so many timings of so many calls; raises Ended for a reply that is none."""
+def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
+    """Return a sample of so many timings; raises Ended for a reply that is none."""
     taken = read(reply, Sampled)
-    for name, values in (("held", taken.held), ("sample.timings_s", taken.sample.timings_s)):
-        if len(values) != timings:
-            raise _invalid(f"{name} must have {timings} values, got {len(values)}")
-    if (held := max(taken.held)) >= calls:
-        raise _invalid(f"held must name one of {calls} calls, got {held}")
+    if len(taken.sample.timings_s) != timings:
+        raise _invalid(f"sample.timings_s must have {timings} values, got {len(taken.sample.timings_s)}")
     return taken
 
 

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
@@ -14,7 +14,7 @@ from bench.engine import admission
 from bench.engine.worker import Died, Server, Worker, environment, started
 from bench.machine import facts
 from bench.plan.case import Point
-from bench.plan.device import CPU, CUDA, KINDS
+from bench.plan.device import CUDA, KINDS
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
 from bench.plan.names import is_own_code, libraries
@@ -33,9 +33,6 @@ WARM_S = 300.0
 
 CHECK_S = 120.0
 """The most seconds for importing the implementations."""
-
-RETURNED = "returned"
-"""The allocator's setting with which a call's peak memory is measured; no point has it."""
 
 Settings = tuple[str, int, str]
 """Allocator, threads, and kind of device."""
@@ -138,7 +135,7 @@ class Pool:
 
     def keep(self, points: Iterable[Point]) -> None:
         """End the servers of settings that none of these points has."""
-        needed = {each for point in points for each in (_settings(point), (RETURNED, *_settings(point)[1:]))}
+        needed = {_settings(point) for point in points}
         unneeded = [key for key in self._servers if key[:3] not in needed]
         if unneeded:
             self.dismiss()
@@ -158,21 +155,15 @@ class Pool:
             self._judges[point] = self._fork(self._server(point, 0), "judge")
         return self._judges[point]
 
-    def dismiss(self, keep: Collection[Point] = ()) -> None:
-        """End the judges, except those of the points to keep."""
-        for point in {*self._judges} - {*keep}:
+    def dismiss(self, keep: Point | None = None) -> None:
+        """End the judges, except that of a point to keep."""
+        for point in {*self._judges} - {keep}:
             self.replace(point)
 
     def replace(self, point: Point) -> None:
         """End the judge of a point, and fork another one at the next request."""
         if worker := self._judges.pop(point, None):
             worker.close()
-
-    def memory_worker(self, threads: int) -> Worker:
-        """Return a new process that returns freed memory at once; raises Died if it doesn't start."""
-        key = (RETURNED, threads, CPU.name, 0)
-        self._start([key])
-        return self._fork(self._servers[key], "worker")
 
     def check(self, points: Sequence[Point], needed: Sequence[str] = ()) -> MachineCheck:
         """Return the facts about the machine that a worker's torch knows, and what it imports.
@@ -242,7 +233,7 @@ class Pool:
             for keys in (fresh[:side_by_side], fresh[side_by_side:]):
                 for key in keys:
                     self._servers[key].ready()
-                    if key[3] == 0 and key[0] != RETURNED:
+                    if key[3] == 0:
                         self._plain[key[:3]] = self._servers[key].server()
                     self._servers[key].post(self._warming(key[2]))
                 for key in keys:

@@ -15,25 +15,20 @@ from functools import partial
 from typing import Any
 
 from bench.engine.judge import Draws, PointJudge
-from bench.engine.judged_calls import JudgedCalls
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
-from bench.machine import facts, monotonic, rates
-from bench.machine.quiet import Interference, Speed
+from bench.machine import facts, monotonic
+from bench.machine.quiet import Interference
 from bench.plan.case import Point
-from bench.plan.layers import ITEM_BYTES
-from bench.plan.work import Roof, Work
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, SHIFTS, TIMED
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
+from bench.sampling.judged import kept
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import IMPLEMENTATIONS, parse
 
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
-
-TIMED_AGAIN_S = 1.0
-"""The seconds in which a case takes samples in turns with the measurement of rates."""
 
 SPARE_BYTES, GROWTH = 1 << 29, 1.2
 """Another process starts if SPARE_BYTES and GROWTH times the memory of the largest process so far are free."""
@@ -79,7 +74,6 @@ class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
     `baselines` are those among them that others are compared with: they come first where memory is short.
-    The points of members may differ in their dtype: then rounds hold all of them, so that precisions can be compared.
     `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds` are the rounds
     that it took, in `rounds_s` seconds.
     """
@@ -241,7 +235,7 @@ class Replicate:
             "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
             "core": core,
             "cache": str(member.pool.cache),
-            "given": [self._judge(member).given, member.weights] if member.weights else None,
+            "given": self._judge(member).given if member.takes_weights else None,
         }
         return member.post({"request": "prepare", "case": case}, files=[each for each in inputs if each != AFTERWARDS])
 
@@ -260,83 +254,41 @@ class Replicate:
         """Take samples in rounds for as long as the replicate takes; one that fails leaves the rounds."""
         if not active:
             return
-        self._probing = next(judge for judge in self._judges.values() if judge.work)
-        speed = Speed(self._probing.probe)
-        speed.read()  # so that the judge's seconds are known before those of others are counted
-        self._interference = Interference(self._point.threads, self._own_s)
+        self._interference = Interference(self._point.threads, partial(_own_s, [*map(_process, active)]))
         first = next((member for member in active if member in self._baselines), active[0])
         self._timings = timings(first.call_s)
         for member in active:
-            with self._ending(member):
-                self._begin_rounds(member)
-        readings: dict[Member, list[int]] = {member: [] for member in active if member.is_ok}
+            member.kept = kept(member.point, self._timings, member.call_s)
 
         def failed(member: Member, error: Exception) -> None:
             with self._ending(member):
                 raise error
             member.close()  # it may have work or threads that slow the others
 
-        def turn(member: Member) -> Sample:
-            reading = speed.reading()
-            taken = self._sample(member)
-            readings[member].append(reading)
-            return taken
-
-        turns = {member: partial(turn, member) for member in readings}
+        turns = {member: partial(self._sample, member) for member in active if member.is_ok}
         begin = monotonic.now_s()
         for member, by_round in sample(turns, self._length, self._rng, failed).items():
             member.samples = _samples(by_round)
             self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = monotonic.now_s() - begin
-        self._keep_speed({member: numbers for member, numbers in readings.items() if member.is_ok}, speed)
-
-    def _begin_rounds(self, member: Member) -> None:
-        """Draw what is judged of a member's calls, and let it make memory for that; raises Ended."""
-        point = member.point
-        member.judged = judged = JudgedCalls(
-            self._rng,
-            batch=point.batch,
-            timings=self._timings,
-            rounds=self._length.least,
-            mode=point.mode,
-            item_s=member.call_s / point.batch,
-            item_bytes=ITEM_BYTES["float32"] * point.num_tokens * point.channels,
-        )
-        sizes = {"timings": self._timings, "wholes": judged.wholes.size, "parts": judged.parts.size}
-        member.ask({"request": "begin", **sizes})
-
-    def _keep_speed(self, readings: Mapping[Member, list[int]], speed: Speed) -> None:
-        """Give each sample the speed of the machine around it, and each case the highest that is known."""
-        speed.read()
-        for member, numbers in readings.items():
-            product_s, copy_s = (tuple(values) for values in speed.around(numbers))
-            member.samples = dataclasses.replace(member.samples, product_s=product_s, copy_s=copy_s)
-        best = speed.best()
-        if best is None:
-            return
-        highest = {name: 1 / seconds for name, seconds in zip(rates.PROBE, best, strict=True)}
-        point = self._probing.point
-        for env_id in {member.env_id for member in readings}:
-            rates.remember(env_id, point, highest)
-        for member in readings:
-            member.metrics |= rates.recall(member.env_id, point) or highest
 
     def _sample(self, member: Member) -> Sample:
         """Return one sample of a member; raises Ended."""
-        assert member.judged is not None
         member.heard("rounds")
-        request = {"request": "sample", "keys": member.judged.next_keys(), "core": self._draws.core}
+        keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
+        member.keys += keys
+        request = {"request": "sample", "keys": keys, "core": self._draws.core}
+        process = _process(member)
+        member.waiting.end(process.cpu_s)
         begin = monotonic.now_s()
         reply = member.ask(request)
         waited_s = monotonic.now_s() - begin
-        claimed = sampled(reply, self._timings, member.calls)
-        values, member.cpu_s = claimed.sample, claimed.cpu_s
-        others = self._interference.share()
-        taken = Sample(tuple(values.timings_s), values.switches, values.faults, others, values.host_s)
+        claimed = sampled(reply, self._timings)
+        values, others = claimed.sample, self._interference.share()
+        taken = Sample(tuple(values.timings_s), values.switches, others, values.host_s)
         if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, claimed.used_s):
             raise Ended("error", objection)
-        if kept := member.judged.draw(claimed.held):
-            member.ask({"request": "keep", **kept})
+        member.waiting.begin(process.cpu_s)
         return taken
 
     def _finish_all(self, members: Sequence[Member]) -> None:
@@ -355,18 +307,17 @@ class Replicate:
             idle.append(core)
             with self._ending(member):
                 self._finish(member)
-        for member in members:  # after all others, because it may take more samples
+        for member in members:
             if member.is_ok:
                 with self._ending(member):
-                    self._judge(member).check_rate(member, member.latency_s, partial(self._time_again, member))
+                    self._judge(member).check_rate(member)
 
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
-        self._judge(member).expect_timed(member)
         request = {"request": "finish", "call_s": member.latency_s, "core": core}
-        return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS, PLACES])
+        return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS])
 
     def _finish(self, member: Member) -> None:
         """Check the outputs of a member's last calls; raises Ended."""
@@ -381,17 +332,6 @@ class Replicate:
     def _first_done(self, busy: dict[Worker, tuple[Member, CpuCore]]) -> tuple[Member, CpuCore]:
         """Wait for the first of the members that work, and remove it; return it with its core."""
         return busy.pop(first_done({worker: member.heard for worker, (member, _) in busy.items()}, self._timeout_s))
-
-    def _time_again(self, member: Member, work: Work, best: Roof) -> rates.Judgement:
-        """Time a member again in turns with matrix products and a copy, and judge it by these times."""
-        judge = self._judge(member)
-        now = judge.rates() or best
-        self._interference = Interference(self._point.threads, self._own_s)
-        again_s, end = float("inf"), monotonic.now_s() + TIMED_AGAIN_S
-        while monotonic.now_s() < end:
-            again_s = min(again_s, *self._sample(member).timings_s)
-            now = now.raised(judge.rates() or now)
-        return rates.judge(work, again_s, best, now, self._interference.share())
 
     @contextmanager
     def _ending(self, member: Member) -> Iterator[None]:
@@ -415,10 +355,15 @@ class Replicate:
         member.end("error", f"the engine could not go on: {error}")
         member.metrics["own_cause"] = False
 
-    def _own_s(self) -> float:
-        """Return the processor's seconds that this run's processes have used."""
-        judges, members = self._judges.values(), self._members
-        return time.process_time() + sum(judge.cpu_s for judge in judges) + sum(member.cpu_s for member in members)
+
+def _process(member: Member) -> Worker:
+    assert member.worker is not None
+    return member.worker
+
+
+def _own_s(processes: Sequence[Worker]) -> float:
+    """Return the processor's seconds that this process and these have used."""
+    return time.process_time() + sum(each.cpu_s for each in processes)
 
 
 def now() -> str:
@@ -427,11 +372,9 @@ def now() -> str:
 
 
 def _samples(by_round: Mapping[int, Sample]) -> Samples:
-    timings_s, switches, faults, others, hosts = zip(*by_round.values(), strict=True)
+    timings_s, switches, others, hosts = zip(*by_round.values(), strict=True)
     host_s = tuple(each for each in hosts if each is not None)
-    return Samples(
-        tuple(by_round), timings_s, switches, faults, tuple(round(share, 2) for share in others), host_s=host_s
-    )
+    return Samples(tuple(by_round), timings_s, switches, tuple(round(share, 2) for share in others), host_s)
 
 
 def _keeps_core(name: str) -> bool:

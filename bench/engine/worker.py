@@ -55,12 +55,9 @@ HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.huget
 ALLOCATOR_VARIABLES: dict[str, dict[str, str]] = {
     **dict.fromkeys((RETAINED, HUGE), KEEPS if facts.huge_pages_missing() else KEEPS | HUGE_PAGES),
     "system": {},
-    "returned": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
 }
 """The environment variables that glibc and torch read at the start of a process. `retained` never returns freed memory,
-so no page faults twice; it also asks for huge pages, torch for large blocks and glibc for all others.
-`returned` returns it at once, so that the system sees the memory in use: not for timing.
-"""
+so no page faults twice; it also asks for huge pages, torch for large blocks and glibc for all others."""
 
 FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"}
 """The environment variables that let a process be forked after it has imported torch. The first lets torch look for
@@ -210,6 +207,7 @@ class Worker:
         self._stage = "start"
         self._buffer = b""
         self._log_start = 0
+        self._cpu_s = 0.0
         with ExitStack() as files:
             self._log = files.enter_context(tempfile.TemporaryFile())  # without a name, so that a kill leaves none
             self._pipe, theirs = socket.socketpair()
@@ -227,6 +225,14 @@ class Worker:
     def pid(self) -> int:
         """The id of the process."""
         return self._process.pid
+
+    @property
+    def cpu_s(self) -> float:
+        """The processor's seconds that the process has used, as the system sees it; the last known ones at its end."""
+        with contextlib.suppress(psutil.Error):
+            times = psutil.Process(self.pid).cpu_times()
+            self._cpu_s = times.user + times.system
+        return self._cpu_s
 
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""

@@ -1,4 +1,4 @@
-"""The facts of this machine, without torch: its cores, processor, GPUs and checkout."""
+"""The facts of this machine, without torch: its cores, processor, memory, torch and checkout."""
 
 import contextlib
 import hashlib
@@ -9,9 +9,9 @@ import platform
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import psutil
 
@@ -20,8 +20,6 @@ from bench.machine.git import git
 from bench.plan.invocation import COMMAND, IS_INSTALLED, ROOT
 from bench.plan.sweep import Request
 from bench.store.environment import VARIABLES, Environment
-
-T = TypeVar("T")
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
@@ -98,8 +96,8 @@ def variables() -> dict[str, str]:
 
 
 def here(sweep: str, **asked: Any) -> Request:
-    """Return a request with this machine's threads and CPU flags."""
-    return Request(sweep, threads=default_threads(), cpu=cpu_features(), **asked)
+    """Return a request with this machine's threads."""
+    return Request(sweep, threads=default_threads(), **asked)
 
 
 def _without_folders(word: str) -> str:
@@ -255,37 +253,6 @@ def torch_hip() -> str:
     return _declared("hip")
 
 
-def gpus() -> list[str]:
-    """Return the names of the NVIDIA GPUs that a process may use, in their order; none without a driver."""
-    handles = gpu_handles()
-    return ask_nvml(lambda nvml: [str(nvml.nvmlDeviceGetName(handle)) for handle in handles]) or []
-
-
-def gpu_handles() -> list[Any]:
-    """Return NVML's handles of the NVIDIA GPUs that a process may use, in CUDA's order; none without a driver."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and visible.strip() in ("", "-1"):
-        return []
-
-    def handles(nvml: Any) -> list[Any]:
-        every = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(nvml.nvmlDeviceGetCount())]
-        words = [word.strip() for word in visible.split(",")][: len(every)] if visible else map(str, range(len(every)))
-        return [every[int(word)] if word.isdecimal() else nvml.nvmlDeviceGetHandleByUUID(word) for word in words]
-
-    return ask_nvml(handles) or []
-
-
-def ask_nvml(question: Callable[[Any], T]) -> T | None:
-    """Return NVML's answer to a question, None without its package or a driver, or if it has none."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        return question(pynvml)
-    except Exception:  # NVML's errors can't be named if the package is missing
-        return None
-
-
 def _declared(name: str) -> str:
     """Return what torch's version file says of itself."""
     spec = importlib.util.find_spec("torch")
@@ -297,23 +264,3 @@ def _declared(name: str) -> str:
         return ""
     match = re.search(rf"^{name}\b[^=\n]*= *'([^']*)'", text, re.MULTILINE)
     return match[1] if match else ""
-
-
-def descendants(pid: int | str = "self") -> set[int]:
-    """Return the children of a process, their children and so on; none if the system doesn't list them."""
-    all_of_them: set[int] = set()
-    fresh = children(pid) or set()
-    while fresh:
-        all_of_them |= fresh
-        fresh = {each for each_pid in fresh for each in children(each_pid) or ()} - all_of_them
-    return all_of_them
-
-
-def children(pid: int | str = "self") -> set[int] | None:
-    """Return the children of a process's threads, dead ones included; None if the system doesn't list them."""
-    files = [*Path(f"/proc/{pid}/task").glob("*/children")]
-    texts = []
-    for file in files:
-        with contextlib.suppress(OSError):  # a thread that has just ended
-            texts.append(file.read_text())
-    return {int(pid) for pid in " ".join(texts).split()} if files else None

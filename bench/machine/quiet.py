@@ -1,8 +1,8 @@
-"""How quiet the machine is: before a run, and around each sample, where other processes or its clock slow it."""
+"""How quiet the machine is: before a run, and around each sample."""
 
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +23,6 @@ WIDE_SPREAD = 0.10
 
 WINDOW_S = 0.25
 """The length of a measurement; the system counts in hundredths of a second, so a shorter one would be imprecise."""
-
-PROBE_SHARE = 1 / 12
-"""The largest share of the time that probes take: after each one the next one waits."""
-
-QUANTILES = 20
-"""The machine's best is the first of so many quantiles of the readings."""
 
 
 @dataclass(frozen=True)
@@ -116,53 +110,3 @@ class Interference:
 
     def _start(self) -> None:
         self._since_s, self._own_s, self._busy_s = monotonic.now_s(), self._used_s(), facts.busy_s()
-
-
-class Speed:
-    """Readings of the speed probe between samples.
-
-    `probe` returns the seconds of the product and of the copy, None if they can't be had.
-    """
-
-    def __init__(self, probe: Callable[[], tuple[float, float] | None]) -> None:
-        self._probe = probe
-        self._readings: list[tuple[float, float]] = []
-        self._due_s = 0.0
-
-    def reading(self) -> int:
-        """Return the number of the latest reading, after a new one if it is due."""
-        if monotonic.now_s() >= self._due_s:
-            self.read()
-        return len(self._readings) - 1
-
-    def read(self) -> None:
-        """Take a reading now."""
-        begin = monotonic.now_s()
-        reading = self._probe()
-        if reading is not None:
-            self._readings.append(reading)
-        end = monotonic.now_s()
-        self._due_s = end + (end - begin) * (1 / PROBE_SHARE - 1)
-
-    def best(self) -> tuple[float, float] | None:
-        """Return the seconds of product and copy at the machine's best: a low quantile, because a minimum may be luck.
-
-        None if there are fewer than two readings.
-        """
-        if len(self._readings) < 2:
-            return None
-        product_s, copy_s = np.quantile(self._readings, 1 / QUANTILES, axis=0).tolist()
-        return product_s, copy_s
-
-    def around(self, numbers: Sequence[int]) -> tuple[list[float], list[float]]:
-        """Return the seconds of product and copy around each sample: the means of a reading and of the next one.
-
-        `numbers` are those of the latest readings before the samples. Empty if there is no reading.
-        """
-        if not self._readings:
-            return [], []
-        readings, last = np.array(self._readings), len(self._readings) - 1
-        at = np.asarray(numbers, dtype=int)
-        before, after = (readings[(at + step).clip(0, last)] for step in (0, 1))
-        product_s, copy_s = ((before + after) / 2).T.tolist()
-        return product_s, copy_s

@@ -162,9 +162,8 @@ def sample(call: Call, timer: Timings, calls: int, timings: int) -> Sample:
     before = resource.getrusage(resource.RUSAGE_SELF)
     taken = [timer(call, calls) for _ in range(timings)]
     after = resource.getrusage(resource.RUSAGE_SELF)
-    switches, faults = after.ru_nivcsw - before.ru_nivcsw, after.ru_minflt - before.ru_minflt
     least = min(taken, key=attrgetter("call_s"))
-    return Sample(tuple(each.call_s for each in taken), switches, faults, host_s=least.host_s)
+    return Sample(tuple(each.call_s for each in taken), after.ru_nivcsw - before.ru_nivcsw, host_s=least.host_s)
 
 
 def _calibrate(call: Call, timer: Timings, least_s: float, most_calls: Callable[[], float]) -> tuple[int, float]:

@@ -9,7 +9,8 @@ import torch
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from torch.profiler import ProfilerActivity
 
-from bench.measure import clock, cuda, energy, nvml
+from bench.machine import nvml
+from bench.measure import clock, cuda
 from bench.plan.device import CUDA, Kind, kind
 
 
@@ -57,9 +58,14 @@ class Device:
         """Return the bytes of its own memory that are free; None if it has none, or if nothing was done on it."""
         return None
 
-    def energy_counter(self) -> energy.Counter | None:
-        """Return a counter of the joules that it has used, None if there is no readable one."""
+    def energy_j(self) -> float | None:
+        """Return the joules that it has used since any fixed time, None without a readable counter."""
         return None
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether only one process at a time can use it."""
+        return False
 
     def states(self) -> nvml.States | None:
         """Return what reads its clock and its heat; None if nobody asks."""
@@ -119,13 +125,22 @@ class Gpu(Device):
         """Return the bytes of its own memory that are free; None if nothing was done on it."""
         return torch.cuda.mem_get_info()[0] if torch.cuda.is_initialized() else None
 
-    def energy_counter(self) -> energy.Counter | None:
-        """Return a counter of the joules that its board has used, None if NVML gives none."""
-        return energy.of_gpu(self.name)
+    def energy_j(self) -> float | None:
+        """Return the joules that its board has used, None if NVML gives none."""
+        return nvml.energy_j(self._uuid)
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether only one process at a time can use it; False if it isn't there."""
+        return not self.obstacle and nvml.is_exclusive(self._uuid)
+
+    @property
+    def _uuid(self) -> str:
+        return str(torch.cuda.get_device_properties(self.name).uuid)
 
     def states(self) -> nvml.States | None:
         """Return what reads its clock, power and temperature."""
-        return nvml.States(self.name)
+        return nvml.States(self._uuid)
 
     def is_lost(self) -> bool:
         """Return whether an error has left it unusable for this process."""

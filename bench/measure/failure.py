@@ -13,7 +13,7 @@ import torch
 import impls
 from bench.measure import compilation, user_code
 from bench.measure.devices import device
-from bench.measure.outputs import Incorrect, NotHandedOver
+from bench.measure.outputs import Fallback, Incorrect, NotHandedOver
 from bench.measure.process_state import LeftChanged
 
 NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
@@ -86,7 +86,7 @@ def _status(error: BaseException) -> str:
         return "incorrect"
     if is_out_of_memory(error):
         return "oom"
-    if isinstance(error, Exception) and compilation.gave_up(error):
+    if isinstance(error, Fallback) or (isinstance(error, Exception) and compilation.gave_up(error)):
         return "fallback"
     says_so = any(words in str(error) for words in ("not implemented for", *NO_COMPILER))
     return "unsupported" if says_so or isinstance(error, NotImplementedError) else "error"
@@ -98,7 +98,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _message(error: BaseException) -> str:
-    if isinstance(error, impls.Unsupported | impls.Unresolved | Incorrect | LeftChanged | NotHandedOver):
+    if isinstance(error, impls.Unsupported | impls.Unresolved | Fallback | Incorrect | LeftChanged | NotHandedOver):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

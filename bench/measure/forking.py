@@ -16,7 +16,9 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-PR_SET_PDEATHSIG = 1
+import psutil
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 LONGEST_BYTES = 1 << 16
 """The most bytes that are read at once."""
@@ -136,6 +138,7 @@ class ForkServer:
         """Return the exit status of a forked process after its work."""
         try:
             die_with_parent()
+            adopt_orphans()
             if os.getppid() != server:
                 return 1
             os.setsid()
@@ -170,3 +173,18 @@ def die_with_parent() -> None:
     """Let the system end this process when its parent ends, on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of the descendants whose own parent ends, so that `has_children` sees them, on Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def has_children() -> bool:
+    """Return whether a process that this one has started, or adopted, still lives."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # there is none, living or dead; else all processes are looked through, for milliseconds
+        return False
+    return any(each.status() != psutil.STATUS_ZOMBIE for each in psutil.Process().children())

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from bench.measure import nvml, workload
+from bench.machine import nvml
+from bench.measure import workload
 
 
 def torch_facts() -> dict[str, Any]:

@@ -1,49 +1,37 @@
 """The judge of a point: a process that computes what is expected there, and compares outputs with it.
 
 It imports the layer, which may be a user's own code, and no implementation. It also measures which rates the device
-reaches, and how fast it is now.
+reaches.
 """
 
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
-from time import process_time
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 import impls
 from bench.machine import facts
-from bench.measure import correctness, elements, failure, function, memory, outputs, process_state, reference, workload
+from bench.measure import correctness, failure, function, memory, outputs, process_state, reference, workload
 from bench.measure.correctness import CheckResult
 from bench.measure.devices import device
-from bench.measure.elements import Elements
 from bench.measure.failure import Outcome
 from bench.measure.forking import Channel, methods, serve
 from bench.measure.reference import Check
-from bench.measure.speed import DeviceRates, SpeedProbe
+from bench.measure.speed import DeviceRates
 from bench.plan.case import Point
 from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import is_own
 from bench.plan.work import Roof
-from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, InputValues, Part, TimedCall
+from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, InputValues, TimedCall
 
 MOST_THREADS = 8
 """The most threads of a reference, which is a few small products, and of a comparison."""
 
 UNPEAKED = f"the layer's own output of larger inputs {NOT_FINITE}, so the peaked input is no larger than a normal one"
-
-
-class Timed(NamedTuple):
-    """What is expected of the timed calls of a member: of whole outputs and of items, at the elements compared."""
-
-    places: Elements
-    parts: Sequence[Part]
-    of_wholes: Sequence[Sequence[torch.Tensor]]
-    of_parts: Sequence[torch.Tensor]
 
 
 class Judge:
@@ -53,10 +41,7 @@ class Judge:
         self._work: workload.Workload | None = None
         self._peak = 1.0
         self._checks: dict[str, tuple[InputValues, Check]] = {}
-        self._timed: dict[str, Timed] = {}
-        self._remark = ""
         self._rates: DeviceRates | None = None
-        self._probe: SpeedProbe | None = None
 
     def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Compute what is expected for the inputs in `shifts`; reply with the least work of a call, or why it can't.
@@ -82,33 +67,8 @@ class Judge:
                 **dataclasses.asdict(outcome),
                 "work": dataclasses.asdict(work.least_work),
                 "peak": self._peak,
-                "remark": "; ".join(filter(None, [UNPEAKED if self._peak == 1 else "", self._remark])),
+                "remark": UNPEAKED if self._peak == 1 else "",
             }
-        return dataclasses.asdict(outcome)
-
-    def expect_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Compute what is expected of timed calls, whole ones and then items.
-
-        `wholes` and `parts` say which calls and items. The file `places` gets the places of the elements that are
-        compared.
-        """
-        outcome, work = Outcome(), self._work
-        assert work is not None, "nothing was expected"
-        with failure.caught(outcome, work.point.device, "the reference failed: "):
-            parts = [Part(*part) for part in request["parts"]]
-            with all_cores(work.point):
-                wholes = [_of_whole(work, TimedCall(*call)) for call in request["wholes"]]
-                items = _of_parts(work, parts)
-            places = Elements(
-                [elements.drawn(of) for of in zip(*wholes, strict=True)],
-                [elements.drawn(each.unbind()) for each in items],
-            )
-            outputs.write(places, request["places"])
-            of_wholes = [
-                [elements.at(*pair).cpu() for pair in zip(places.of_whole, each, strict=True)] for each in wholes
-            ]
-            of_parts = [elements.at(*pair, batch=True).cpu() for pair in zip(places.of_part, items, strict=True)]
-            self._timed[request["places"]] = Timed(places, parts, of_wholes, of_parts)
         return dataclasses.asdict(outcome)
 
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -119,27 +79,27 @@ class Judge:
         (_, check), work = self._checks[request["check"]], self._known
 
         def compared() -> CheckResult:
-            tensors = outputs.read(request["outputs"], [(each.shape, each.dtype) for each in work.like])
+            tensors = outputs.read(request["outputs"], work.like)
             return correctness.compare(work, check, tensors, request["allowed"])
 
         return self._reply(check.name, compared)
 
     def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Compare the outputs of timed calls in a file, whole ones and then items; reply as to `compare`."""
-        timed, work = self._timed.pop(request["places"]), self._known
-        (_, check), dtypes = self._checks[AFTERWARDS], [each.dtype for each in work.like]
+        """Replay the timed calls whose outputs are in a file, and compare; reply as to `compare`, with the calls.
+
+        The reply also says why nothing could be expected, if so.
+        """
+        outcome, work, calls = Outcome(), self._known, list[TimedCall]()
+        (_, check), reply = self._checks[AFTERWARDS], dict[str, Any]()
 
         def compared() -> CheckResult:
-            pairs = (pair for each in timed.of_wholes for pair in zip(each, dtypes, strict=True))
-            whole = [(of.shape, dtype) for of, dtype in pairs]
-            part = [(of.shape[1:], dtype) for of, dtype in zip(timed.of_parts, dtypes, strict=False)]
-            tensors = iter(outputs.read(request["outputs"], [*whole, *part * len(timed.parts)]))
-            wholes = [(each, [*islice(tensors, len(each))]) for each in timed.of_wholes]
-            items = [(part, [*islice(tensors, len(timed.of_parts))]) for part in timed.parts]
-            expected = timed.of_parts, timed.places
-            return correctness.compare_timed(work, check, wholes, items, *expected, request["allowed"])
+            kept = outputs.read_timed(request["outputs"], work)
+            calls.extend(call for call, _ in kept)
+            return correctness.compare_timed(work, check, kept, request["allowed"])
 
-        return self._reply(TIMED, compared)
+        with failure.caught(outcome, work.point.device, "the reference failed: "):
+            reply = self._reply(TIMED, compared)
+        return {**dataclasses.asdict(outcome), **reply, "calls": calls}
 
     def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Reply with the highest rates of the device in some turns and seconds, 0 if there is no memory for them.
@@ -150,18 +110,7 @@ class Judge:
         with _measuring(request["core"]):
             self._rates = self._rates or DeviceRates(self._known.point)
             best = self._rates.best(request["turns"], request["least_s"])
-        return {**dataclasses.asdict(best), "cpu_s": process_time()}
-
-    def probe(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with the seconds of the speed probe's product and copy, 0 if there is no memory for them.
-
-        They run on a core if one is given.
-        """
-        product_s = copy_s = 0.0
-        with _measuring(request["core"]):
-            self._probe = self._probe or SpeedProbe(self._known.point)
-            product_s, copy_s = self._probe.times_s()
-        return {"product_s": product_s, "copy_s": copy_s, "cpu_s": process_time()}
+        return dataclasses.asdict(best)
 
     @property
     def _known(self) -> workload.Workload:
@@ -172,7 +121,6 @@ class Judge:
         known, _ = self._checks.get(name, (None, None))
         if known != values:
             check = reference.expect(work, name, values)
-            self._remark = self._remark or check.remark  # the next one's numbers differ a little
             self._checks[name] = values, check
 
     def _workload(self, point: Point, seed: int) -> workload.Workload:
@@ -184,7 +132,6 @@ class Judge:
                 if self._work is None and is_own(point.layer):  # the suite's own are known to be functions
                     function.check(work)
                 self._work, self._checks, self._peak = work, {}, reference.peak(work)
-                self._remark = ""
         return self._work
 
     def _reply(self, check: str, compared: Callable[[], CheckResult]) -> dict[str, Any]:
@@ -196,19 +143,6 @@ class Judge:
             return {"error": None, "tolerance": None, "reason": f"{incorrect} ({check})"}
         error = result.error if math.isfinite(result.error) else None
         return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
-
-
-def _of_whole(work: workload.Workload, call: TimedCall) -> Sequence[torch.Tensor]:
-    return reference.of_calls(work, work.of_call(call), work.direction_of(call.key))
-
-
-def _of_parts(work: workload.Workload, parts: Sequence[Part]) -> Sequence[torch.Tensor]:
-    items = [[each[part.item] for each in work.of_call(TimedCall(*part[:2]))] for part in parts]
-    xs = tuple(map(torch.stack, zip(*items, strict=True)))
-    if work.point.mode not in workload.TRAINED:
-        return reference.of_calls(work, xs, None)
-    direction = torch.stack([work.direction_of(part.key)[part.item] for part in parts])
-    return reference.of_calls(work, xs, direction)[: work.by_item]
 
 
 def obstacle(point: Point) -> str:

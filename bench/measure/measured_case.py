@@ -6,13 +6,15 @@ calls, and that of a call after the last round.
 
 import dataclasses
 import gc
+import math
 import os
 import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from time import perf_counter, process_time
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import psutil
@@ -20,12 +22,11 @@ import torch
 from torch import Tensor
 
 import impls
+from bench.machine import facts
 from bench.measure import (
     clock,
     compilation,
     cuda,
-    denormals,
-    energy,
     forking,
     inspection,
     memory,
@@ -34,17 +35,16 @@ from bench.measure import (
     workload,
 )
 from bench.measure.devices import device
-from bench.measure.elements import Elements
 from bench.measure.failure import Outcome, is_out_of_memory
 from bench.measure.graphs import Graph
-from bench.measure.outputs import Incorrect, Output
+from bench.measure.outputs import Fallback, Incorrect, Output
 from bench.measure.process_state import LeftChanged, ProcessState, kept
-from bench.measure.threads import run_on
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
 from bench.plan.names import is_own
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.judged import kept as number_kept
 from impls.attend.sdpa import explained
 from impls.catalogue import parse
 
@@ -57,6 +57,12 @@ pages stay mapped, so timed calls have no page faults. With small pages and with
 seen to take 40,000 page faults at 1024 tokens, and a third more time, because the allocator went on to new places. With
 huge pages once or twice the memory made no difference: samples then take 0 to 3 faults in the median.
 If the system must first make room for huge pages, it does so here: that was seen to take seconds."""
+
+ENERGY_S = 1.0
+"""The seconds of the calls whose energy is read: the counter moves in steps of 20 to 100 ms."""
+
+INSPECTED = 2
+"""The calls of an inspection: on a GPU the second one tells the memory."""
 
 LATE, LATE_S = 0.02, 1e-4
 """The part of some calls, and the seconds, for which a GPU may go on after their stream is done."""
@@ -71,7 +77,7 @@ class CaseRequest:
     A `thorough` measurement, the first of a case, also inspects a call.
     The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given. `files` are the
     paths for the outputs of these inputs, and `cache` is the folder of the compiler's cache.
-    Weights and values are those of `given`, if that is not None.
+    Weights and values are those of the file `given`, if that is not None.
     """
 
     point: Point
@@ -84,92 +90,175 @@ class CaseRequest:
     core: int | None
     files: Mapping[str, str]
     cache: str
-    given: workload.GivenWeights | None = None
+    given: str | None = None
 
 
 class MeasuredCase:
     """A case in this process; `outcome` is how it stands.
 
-    Its methods raise Incorrect for an output of a wrong form, LeftChanged if the implementation changed the state of
-    the process, and whatever the implementation raises.
+    Its methods raise Incorrect for an output of a wrong form, Fallback if another kernel runs than was asked for,
+    LeftChanged if the implementation changed the state of the process, and whatever the implementation raises.
     """
 
     def __init__(self, request: CaseRequest, channel: forking.Channel) -> None:
         self.outcome = Outcome()
         self.said: dict[str, Any] = {"remark": "", "import_s": 0.0}
-        """What the reply says beside the outcome: seconds of the import, denormal numbers, and as a remark what the
-        implementation says about its precision, if that explains an incorrect output."""
+        """What the reply says beside the outcome: seconds of the import, and as a remark what the implementation says
+        about its precision, if that explains an incorrect output."""
         self.request = request
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
         self._sampling = ExitStack()
         self._hosts_s: list[float] = []
         self._like: Output | None = None
+        self._outputs: TimedOutputs | None = None
         self.reuses = False
         """Whether all calls return the same memory."""
 
     def prepare(self) -> None:
-        """Build the implementation, keep its outputs for the judge, inspect a call and warm up."""
-        request, point, name = self.request, self.request.point, self.request.implementation
+        """Do what comes before the rounds, in this order; the outputs of the first calls are for the judge."""
+        request = self.request
+        self._set_up()
+        self._work = workload.make(request.point, request.seed, request.given)
+        self._import()
+        self._build()
+        calls_s = self._first_calls_in_kept_memory()
+        self._inputs = workload.Inputs(self._work)
+        self._call = workload.step(self._subject, self._work, self._inputs)
+        if request.thorough:
+            self._inspect()
+        if request.point.timing == GRAPH:
+            self._capture()
+        self._warm_up(calls_s)
+        self._states = device(request.point.device).states()
+        self._state = ProcessState()
+
+    def _set_up(self) -> None:
+        """Set what holds for the whole process: its core, threads and device, and where its memory begins."""
+        request, name = self.request, self.request.implementation
         self._channel.announce("preparation")
         if request.cache:
             os.environ[compilation.CACHE] = request.cache
         self._core = request.core
         if request.core is not None and (is_own(name) or not impls.compiles(name)):
-            run_on(request.core)
-        workload.set_up(point)
+            run_on(request.core)  # one of ours that compiles uses all cores for that, as with its user
+        workload.set_up(request.point)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
-        self._work = work = workload.make(point, request.seed, request.given)
-        self._import(name)
+
+    def _import(self) -> None:
+        """Import the implementation, and keep the seconds of that.
+
+        Its module may set environment variables that were not set. Raises `impls.Unresolved` if there is none.
+        """
+        name = self.request.implementation
+        impls.activate(name)
+        self._channel.announce("import")
+        begin, state = perf_counter(), ProcessState()
+        impls.resolve(parse(name).base)
+        if changes := state.changes():
+            raise LeftChanged(f"{changes} (when it was imported)")
+        self.said["import_s"] = perf_counter() - begin
+        self._channel.announce("preparation")
+
+    def _build(self) -> None:
+        """Build the implementation on its own copy of the weights; one in another runtime for the point's inputs."""
+        point, name = self.request.point, self.request.implementation
         with kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
                 with suppress(Exception):  # the first call will raise the same error
                     compilation.warm_toolchain(device(point.device).place)
-            self._subject = workload.subject(work, name)
-            self._work = work = packed.formed(work, self._subject)
-            self._build()
-        calls_s = self._first_calls_in_kept_memory()
-        if request.core is not None:
-            run_on(request.core)  # one of ours that compiles has used all cores for that, as with its user
-        if self.outcome.metrics.get("graphs") == 0:
-            self.outcome.end("fallback", "torch.compile compiled no graph: the layer would run eagerly")
-            return
-        self._inputs = workload.Inputs(work)
-        self._call = workload.step(self._subject, work, self._inputs)
-        timer = device(point.device).timer(point.timing)
-        self._timed = TimedCalls(self._call, self._inputs, timer, self._rng, reuses=self.reuses)
-        if request.thorough and not self._inspect():
-            return
-        if point.timing == GRAPH:
-            self._capture()
-        self._warm_up(calls_s)
-        self._states = device(point.device).states()
-        self._state = ProcessState()
+            self._subject = workload.subject(self._work, name)
+            self._work = packed.formed(self._work, self._subject)
+            if isinstance(self._subject.function, impls.Runtime):
+                self._build_runtime(self._subject.function)
+
+    def _build_runtime(self, function: impls.Runtime) -> None:
+        self._channel.announce("build")
+        start = perf_counter()
+        with self._work.gradient_mode():
+            function.build(*self._work.inputs())
+        built_s = perf_counter() - start
+        self.outcome.metrics |= {"compile_s": built_s, "compile_cached": function.was_cached}
+        self.said["remark"] = inspection.narrower(function, self.request.point.dtype)
 
     def _first_calls_in_kept_memory(self) -> list[float]:
         """Make the first calls, and touch as much memory as they took; return the seconds of ordinary calls."""
         point = self.request.point
         held_bytes = psutil.Process().memory_info().rss
-        retains = point.kind.is_in_host_memory and point.allocator in (RETAINED, HUGE)
-        held_huge_bytes = memory.huge_bytes() if retains else None
-        with explained(), self._core_named():
+        with explained():
             calls_s = self._first_calls()
-        if retains:
-            times = TOUCHED if held_huge_bytes is None else TOUCHED_HUGE
+        if point.kind.is_in_host_memory and point.allocator in (RETAINED, HUGE):
+            times = TOUCHED if facts.huge_pages_missing() else TOUCHED_HUGE
             memory.touch(times * (psutil.Process().memory_info().rss - held_bytes))
-        if held_huge_bytes is not None:
-            # a huge page that is shared with the server since the fork becomes small ones when it is written
-            self.outcome.metrics["huge_bytes"] = max(0, (memory.huge_bytes() or 0) - held_huge_bytes)
+        if self.request.core is not None:
+            run_on(self.request.core)
         return calls_s
 
-    def _import(self, name: str) -> None:
-        """Import the implementation, and keep the seconds of that."""
-        impls.activate(name)
-        self._channel.announce("import")
-        begin = perf_counter()
-        load(name)
-        self.said["import_s"] = perf_counter() - begin
-        self._channel.announce("preparation")
+    def _first_calls(self) -> list[float]:
+        """Make the calls that are checked before the rounds; return the seconds of those that compiled nothing.
+
+        If a core that returns another form than it must makes a call fail, that is what Incorrect says.
+        """
+        names = [name for name in (NORMAL, PEAKED) if name in self.request.inputs]
+        try:
+            calls_s = [self._first_call(name, is_first=name == names[0]) for name in names]
+        except Exception as error:
+            if not is_out_of_memory(error) and (mistake := outputs.mistake_of_core(self._subject, self._work)):
+                raise Incorrect(mistake) from error
+            raise
+        return [each for each in calls_s if each is not None]
+
+    def _first_call(self, name: str, *, is_first: bool) -> float | None:
+        """Make a call, and hand its output over; return its seconds, None if it has compiled."""
+        self._channel.announce("first call" if is_first else "correctness check")
+        before, on = compilation.graphs(), device(self.request.point.device)
+        with kept(), compilation.no_eager_fallback():
+            inputs = tuple(each.clone() for each in self._work.inputs(self.request.inputs[name]))
+            free_bytes = on.free_bytes()
+            start = perf_counter()
+            output = outputs.compute(self._subject, self._work, inputs)
+            elapsed_s = perf_counter() - start
+        if is_first and free_bytes is not None:
+            self.outcome.metrics["device_used_bytes"] = max(0, free_bytes - (on.free_bytes() or 0))
+        has_compiled = is_first and self._has_compiled(before, elapsed_s)
+        self._check_form(name, output)
+        outputs.write(self._work.handed_over(output.tensors), self.request.files[name])
+        self.reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
+        self._like = output
+        return None if has_compiled else elapsed_s
+
+    def _has_compiled(self, before: tuple[int, int], elapsed_s: float) -> bool:
+        """Return whether the first call has compiled, and keep what it took; raises Fallback if it must and didn't."""
+        graphs, cached = (now - earlier for now, earlier in zip(compilation.graphs(), before, strict=True))
+        if graphs:
+            self.outcome.metrics |= {"graphs": graphs, "compile_s": elapsed_s, "compile_cached": cached > 0}
+        elif impls.compiles(self.request.implementation):
+            self.outcome.metrics["graphs"] = 0
+            raise Fallback("torch.compile compiled no graph: the layer would run eagerly")
+        return bool(graphs)
+
+    def _inspect(self) -> None:
+        """Record the kernels and the memory of a call; raises Fallback if another kernel ran than was asked for."""
+        self._channel.announce("inspection")
+        metrics = self.outcome.metrics
+        self._inputs.renew(INSPECTED, self._rng.getrandbits(KEY_BITS))  # no answer is known for these
+        with kept(), self._work.gradient_mode():
+            metrics |= inspection.metrics(self._call, self._subject, self._work)
+            chosen: tuple[str, ...] = ()
+            if self._work.point.mode == "backward":  # the forward pass chooses the kernel
+                function, inputs = self._subject.function, self._inputs.next()
+                chosen = inspection.inspect(lambda: function(*inputs), device(self._work.point.device)).kernels
+        metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
+        if fallback := inspection.fallback(self.request.implementation, (*metrics["kernels"], *chosen)):
+            raise Fallback(fallback)
+
+    def _own_tensors(self) -> Iterator[Tensor]:
+        """Yield the tensors that are here for any implementation."""
+        yield from (self._layout, self._work.values, self._work.direction, *self._inputs.tensors)
+        assert self._like is not None
+        yield from (*self._like.inputs, *self._like.tensors, *self._work.fixed)
+        for layer in (self._work.layer, self._subject.layer):
+            yield from (*layer.parameters(), *layer.buffers())
 
     def _capture(self) -> None:
         """Let the timed calls be replays of a graph."""
@@ -177,49 +266,65 @@ class MeasuredCase:
         if self._work.layout.lengths:
             raise impls.Unsupported("a CUDA graph holds the lengths of one batch, and each timing has other ones")
         graph = Graph(self._subject, self._work, self._inputs)
-        self._call, self._timed = graph, self._timed.of(graph)
+        self._call, self.reuses = graph, False  # each result of a replay has memory of its own
         self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
 
-    def begin(self, timings: int, wholes: int, parts: int) -> None:
-        """Begin the rounds: samples have so many timings.
-
-        So many whole outputs and parts of outputs are kept at most.
-        """
-        assert self._like is not None
-        self._outputs = TimedOutputs(self._subject, self._work, self._like, timings=timings, wholes=wholes, parts=parts)
+    def _warm_up(self, calls_s: list[float]) -> None:
+        """Warm up, and set the conditions of samples: the gradient mode, no compilation, no garbage collection."""
+        self._channel.announce("warm-up")
+        point = self._work.point
+        self._timer = device(point.device).timer(point.timing)
+        self._timed = TimedCalls(self._call, self._inputs, self._timer, self._rng, reuses=self.reuses)
+        self._sampling.enter_context(self._work.gradient_mode())
+        self._sampling.enter_context(compilation.frozen())
+        with kept():
+            previous_s = calls_s[-1] if calls_s and point.kind.is_timed_by_host else None
+            limits = clock.overhead_s(), self.request.warm_up_s
+            self._pace = clock.warm_up(
+                self._call, self._timed.timing, *limits, previous_s, lambda: self._timer.most_calls
+            )
+        self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
+        if point.timing != HOST:
+            self.outcome.metrics["event_s"] = cuda.event_s()
+        self.reuses = self._timed.reuses
+        gc.collect()
+        gc.disable()
 
     def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
-        """Return one sample, and the processor's seconds in its timings and in all.
+        """Return one sample, and the processor's seconds in its timings.
 
-        It has a timing for each of the keys of inputs. The output of one call of each is held, which is drawn when the
-        timing has ended; `held` says which input it had. All calls run on `core` from now on, if one is given.
+        It has a timing for each of the keys of inputs, a call of which is offered to the outputs for the judge. All
+        calls run on `core` from now on, if one is given.
         """
         self._move(core)
-        used_s = self._timed.used_s
-        sample, held = self._timed.sample(keys, self._pace.calls, self._outputs)
+        if self._outputs is None:
+            self._outputs = self._memory_for(len(keys))
+        used_s, self._outputs.has_new = self._timed.used_s, False
+        sample = self._timed.sample(keys, self._pace.calls, self._outputs)
         if self._states is not None:
             self._states.read()
         self._hosts_s += [] if sample.host_s is None else [sample.host_s]
         self._state.check()
-        used_s = self._timed.used_s - used_s
-        return {"sample": sample._asdict(), "held": held, "used_s": used_s, "cpu_s": process_time()}
-
-    def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
-        """Keep what is judged of the last sample: items and whole outputs of timings, each at its place."""
-        self._outputs.keep(parts, wholes)
-        if self._inputs.are_edited():
+        if forking.has_children():
+            raise LeftChanged("left a process that it has started: it may work for this one while nothing is timed")
+        if self._outputs.has_new and self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
+        used_s = self._timed.used_s - used_s
+        return {"sample": sample._asdict(), "used_s": used_s}
+
+    def _memory_for(self, timings: int) -> TimedOutputs:
+        """Return memory for the outputs of timed calls, if samples have so many timings."""
+        assert self._like is not None
+        number = number_kept(self.request.point, timings, self._pace.call_s)
+        return TimedOutputs(self._subject, self._work, self._like, number)
 
     def finish(self, call_s: float, core: int | None, files: Mapping[str, str]) -> None:
-        """End the rounds: hand over the last outputs, measure the energy of a call of `call_s`, look for late work.
+        """End the rounds: hand over the last outputs, read the energy of a call of `call_s`, look for late work.
 
-        `files` are those for them, and that with the places of the elements of timed outputs that are compared.
+        `files` are those for them.
         """
         self._move(core)
         work, on = self._work, device(self.request.point.device)
-        # of a backward pass the forward pass would count
-        is_counted = self.request.thorough and work.point.mode != "backward"
-        counter = on.energy_counter() if is_counted else None
         self._channel.announce("last calls")
         if self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
@@ -227,11 +332,10 @@ class MeasuredCase:
             raise Incorrect(f"edited the layer's weights ({TIMED})")
         fresh = outputs.compute(self._subject, work, self._inputs.holding(self.request.inputs[AFTERWARDS]))
         self._check_form(AFTERWARDS, fresh)
-        outputs.write(self._outputs.kept(Elements(*torch.load(files[PLACES]))), files[TIMED])
+        outputs.write(self._outputs.kept() if self._outputs else [], files[TIMED])
         outputs.write(work.handed_over(fresh.tensors), files[AFTERWARDS])
-        if counter is not None:
-            self._channel.announce("energy")
-            self.outcome.metrics["energy_j"] = energy.per_call_j(counter, self._call, call_s, on.synchronize)
+        if self.request.thorough and work.point.mode != "backward":  # with which the forward pass would count
+            self.outcome.metrics["energy_j"] = self._energy_j(call_s)
         if self._hosts_s:
             self.outcome.metrics["host_s"] = statistics.median(self._hosts_s)
         if self._states is not None:
@@ -254,115 +358,30 @@ class MeasuredCase:
 
     def reply(self) -> dict[str, Any]:
         """Return the outcome so far, with its metrics, as JSON: what the engine gets after preparing and at the end."""
-        return {**dataclasses.asdict(self.outcome), "cpu_s": process_time()}
-
-    def _build(self) -> None:
-        """Build an implementation in another runtime for the point's inputs."""
-        function = self._subject.function
-        if not isinstance(function, impls.Runtime):
-            return
-        self._channel.announce("build")
-        start = perf_counter()
-        with self._work.gradient_mode():
-            function.build(*self._work.inputs())
-        built_s = perf_counter() - start
-        self.outcome.metrics |= {"compile_s": built_s, "compile_cached": function.was_cached}
-        self.said["remark"] = inspection.narrower(function, self.request.point.dtype)
-
-    def _first_calls(self) -> list[float]:
-        """Keep the outputs for the inputs that are checked before the rounds; return the seconds of ordinary calls."""
-        calls_s: list[float] = []
-        on = device(self.request.point.device)
-        compiles = impls.compiles(self.request.implementation)
-        names = [name for name in (NORMAL, PEAKED) if name in self.request.inputs]
-        for name in names:
-            self._channel.announce("correctness check" if calls_s else "first call")
-            before = compilation.graphs()
-            with kept(), compilation.no_eager_fallback():
-                inputs = tuple(each.clone() for each in self._work.inputs(self.request.inputs[name]))
-                free_bytes = on.free_bytes()
-                start = perf_counter()
-                output = outputs.compute(self._subject, self._work, inputs)
-                elapsed_s = perf_counter() - start
-            if free_bytes is not None and name == names[0]:
-                self.outcome.metrics["device_used_bytes"] = max(0, free_bytes - (on.free_bytes() or 0))
-            graphs, cached = (now - earlier for now, earlier in zip(compilation.graphs(), before, strict=True))
-            if graphs and name == names[0]:
-                self.outcome.metrics |= {"graphs": graphs, "compile_s": elapsed_s, "compile_cached": cached > 0}
-            elif compiles and name == names[0]:
-                self.outcome.metrics["graphs"] = 0
-            else:
-                calls_s.append(elapsed_s)
-            self._check_form(name, output)
-            outputs.write(self._work.handed_over(output.tensors), self.request.files[name])
-            self.reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
-            self._like = output
-        return calls_s
-
-    @contextmanager
-    def _core_named(self) -> Iterator[None]:
-        """Raise Incorrect in place of an error inside if a core that returns another form than it must is the cause."""
-        try:
-            yield
-        except Exception as error:
-            if is_out_of_memory(error):
-                raise
-            if mistake := outputs.mistake_of_core(self._subject, self._work):
-                raise Incorrect(mistake) from error
-            raise
-
-    def _inspect(self) -> bool:
-        """Record the kernels and the memory of a call; False if another kernel ran than was asked for."""
-        self._channel.announce("inspection")
-        metrics = self.outcome.metrics
-        with kept(), self._work.gradient_mode():
-            metrics |= inspection.metrics(self._call, self._subject, self._work)
-            chosen: tuple[str, ...] = ()
-            if self._work.point.mode == "backward":  # the forward pass chooses the kernel
-                function, inputs = self._subject.function, self._inputs.next()
-                chosen = inspection.inspect(lambda: function(*inputs), device(self._work.point.device)).kernels
-            if self._work.point.kind.is_timed_by_host:
-                self.said |= denormals.found(self._call, [*self._subject.layer.parameters()])
-        metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
-        if fallback := inspection.fallback(self.request.implementation, (*metrics["kernels"], *chosen)):
-            self.outcome.end("fallback", fallback)
-        return not fallback
-
-    def _own_tensors(self) -> Iterator[Tensor]:
-        """Yield the tensors that are here for any implementation."""
-        yield from (self._layout, self._work.values, self._work.direction, *self._inputs.tensors)
-        assert self._like is not None
-        yield from (*self._like.inputs, *self._like.tensors, *self._work.fixed)
-        for layer in (self._work.layer, self._subject.layer):
-            yield from (*layer.parameters(), *layer.buffers())
-
-    def _warm_up(self, calls_s: list[float]) -> None:
-        """Warm up, and set the conditions of samples: the gradient mode, no compilation, no garbage collection."""
-        self._channel.announce("warm-up")
-        point = self._work.point
-        self._sampling.enter_context(self._work.gradient_mode())
-        self._sampling.enter_context(compilation.frozen())
-        with kept():
-            previous_s = calls_s[-1] if calls_s and point.kind.is_timed_by_host else None
-            limits = clock.overhead_s(), self.request.warm_up_s
-            timed = self._timed
-            self._pace = clock.warm_up(self._call, timed.timing, *limits, previous_s, lambda: timed.most_calls)
-        self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
-        if point.timing != HOST:
-            self.outcome.metrics["event_s"] = cuda.event_s()
-        self.reuses = self._timed.reuses
-        gc.collect()
-        gc.disable()
+        return dataclasses.asdict(self.outcome)
 
     def _check_late_work(self, call_s: float) -> None:
         """Raise Incorrect if a call's work goes on after its stream is done: events would not time it."""
         most = self._pace.calls if self._work.point.mode == "backward" else cuda.MOST_CALLS  # their graphs are held
-        calls = int(min(most, self._timed.most_calls))
-        late_s = cuda.late_s(self._call, calls, self._timed.late_s)
+        calls = int(min(most, self._timer.most_calls))
+        late_s = cuda.late_s(self._call, calls, self._timer.late_s)
         if late_s > LATE_S + LATE * calls * call_s:
             raise Incorrect(
                 f"works on another stream: the device goes on for {late_s:.2g} s after the stream of {calls} calls"
             )
+
+    def _energy_j(self, call_s: float) -> float | None:
+        """Return the joules of one of the calls that follow each other for ENERGY_S; None without a counter."""
+        on, calls = device(self.request.point.device), math.ceil(ENERGY_S / call_s)
+        begin_j = on.energy_j()
+        if begin_j is None:
+            return None
+        self._channel.announce("energy")
+        for _ in range(calls):
+            self._call()
+        on.synchronize()
+        end_j = on.energy_j()
+        return (end_j - begin_j) / calls if end_j is not None and end_j > begin_j else None
 
     def _check_form(self, check: str, output: Output) -> None:
         inputs = self._work.inputs(self.request.inputs[check])
@@ -372,12 +391,8 @@ class MeasuredCase:
             raise Incorrect(f"{error} ({check})") from None
 
 
-def load(name: str) -> None:
-    """Import the adapter of an implementation; its module may set environment variables that were not set.
-
-    Raises `impls.Unresolved` if there is none, LeftChanged if the import changes the state of the process.
-    """
-    state = ProcessState()
-    impls.resolve(parse(name).base)
-    if changes := state.changes():
-        raise LeftChanged(f"{changes} (when it was imported)")
+def run_on(core: int) -> None:
+    """Let all threads of this process run on one core alone: those that a row has started as well, on Linux."""
+    for each in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):  # it has ended
+            os.sched_setaffinity(int(each.name), {core})

@@ -1,15 +1,9 @@
-"""The memory of a call as the allocator counts it and as the system sees it, and what autograd and others keep of it.
-
-The system's peak checks the allocator's. It is valid in a process that returns freed memory at once
-(`MALLOC_MMAP_THRESHOLD_=65536`, `MALLOC_TRIM_THRESHOLD_=65536`). Timing needs the opposite, so it has a process of its
-own.
-"""
+"""The memory of a call as torch's allocator counts it, and what autograd and others keep of it."""
 
 import ctypes
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,17 +12,7 @@ from torch._subclasses import FakeTensor
 from torch.autograd.profiler import profile
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-import impls
 from bench.machine import facts
-from bench.measure import clock, packed, workload
-from bench.plan.case import Case
-
-STATUS = Path("/proc/self/status")
-CLEAR_REFS = Path("/proc/self/clear_refs")
-MAPPINGS = Path("/proc/self/smaps_rollup")
-
-RESET_PEAK = "5"
-"""Writing this to clear_refs resets VmHWM (proc(5))."""
 
 SPARE = 2
 """A block is touched if so many of its size would fit into memory."""
@@ -119,41 +103,6 @@ def _walk(events: Iterable[Any]) -> Iterator[Any]:
         yield from _walk(event.children)
 
 
-def system_peak_bytes(case: Case) -> int | None:
-    """Return the peak of one call of a case on the CPU in bytes; None if it can't run or the system gives no peak."""
-    if not CLEAR_REFS.exists():
-        return None
-    try:
-        workload.set_up(case.point)
-        work = workload.make(case.point)
-        subject = workload.subject(work, case.implementation)
-        call = workload.step(subject, packed.formed(work, subject))
-        with work.gradient_mode():
-            if isinstance(subject.function, impls.Runtime):
-                subject.function.build(*work.inputs())
-                return peak_bytes(call, with_first=subject.function.has_own_memory)
-            return peak_bytes(call)
-    except Exception:  # the case's row already has the reason
-        return None
-
-
-def peak_bytes(call: Callable[[], object], *, with_first: bool = False) -> int:
-    """Return the largest increase of the process's resident memory in bytes during the second of two calls.
-
-    The first call allocates what is kept for later calls, such as a library's scratch. For a runtime that keeps all
-    memory of its calls the increase is counted `with_first`.
-    """
-    if not with_first:
-        call()
-    clock.prepare(call, 1)
-    gc.collect()
-    held_kib = _kib(STATUS, "VmRSS")
-    CLEAR_REFS.write_text(RESET_PEAK)
-    for _ in range(1 + with_first):
-        call()
-    return max(0, _kib(STATUS, "VmHWM") - held_kib) * 1024  # the system may have taken pages back meanwhile
-
-
 def give_back() -> None:
     """Release freed memory to the system and the GPU, even if the allocator is configured to retain it."""
     gc.collect()
@@ -166,15 +115,3 @@ def touch(size: int) -> None:
     """Write and free a block of this size, if there is memory for it: the allocator keeps its pages for later calls."""
     if 0 < SPARE * size < facts.available_bytes():
         torch.empty(size, dtype=torch.uint8).fill_(0)
-
-
-def huge_bytes() -> int | None:
-    """Return the bytes of this process in transparent huge pages; None if the system has none or doesn't tell."""
-    if facts.huge_pages_missing() or not MAPPINGS.exists():
-        return None
-    return _kib(MAPPINGS, "AnonHugePages") * 1024
-
-
-def _kib(file: Path, field: str) -> int:
-    line = next(line for line in file.read_text().splitlines() if line.startswith(f"{field}:"))
-    return int(line.split()[1])

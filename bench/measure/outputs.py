@@ -14,11 +14,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.measure.workload import Subject, Tensors, Workload
+from bench.measure.layer import TRAINED, Tensors
+from bench.measure.workload import Subject, Workload
+from bench.sampling.inputs import TimedCall
 
 
 class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
     """The output can't be the layer's; the message says why."""
+
+
+class Fallback(Exception):  # noqa: N818 - an outcome that becomes a row
+    """Another kernel ran than was asked for; the message says which."""
 
 
 class NotHandedOver(Exception):  # noqa: N818 - an outcome that becomes a row
@@ -74,8 +80,8 @@ def check_form(subject: Subject, workload: Workload, inputs: Tensors, output: Ou
 
 def check_output(subject: Subject, inputs: Tensors, y: Any, expected: Tensor) -> None:
     """Check the form of the output for inputs alone, beside a tensor of the expected form; raises Incorrect."""
-    if type(y) is not Tensor:
-        raise Incorrect(f"output is a {type(y).__name__}, expected a plain torch.Tensor")
+    if mistake := _mistake_of_kind(y):
+        raise Incorrect(f"output {mistake}")
     if y.shape != expected.shape:
         raise Incorrect(f"output has shape {list(y.shape)}, expected {list(expected.shape)}")
     if y.dtype != expected.dtype:
@@ -92,8 +98,16 @@ def check_plain(tensors: Iterable[object], what: str) -> None:
     None, a gradient that is zero everywhere, is no fault. `what` names them.
     """
     for tensor in tensors:
-        if type(tensor) is not Tensor and tensor is not None:
-            raise Incorrect(f"{what} is a {type(tensor).__name__}, expected a plain torch.Tensor")
+        if tensor is not None and (mistake := _mistake_of_kind(tensor)):
+            raise Incorrect(f"{what} {mistake}")
+
+
+def _mistake_of_kind(y: object) -> str:
+    """Return why a value is no plain tensor, empty if it is one: code of another class or attribute may work later."""
+    if type(y) is not Tensor:
+        return f"is a {type(y).__name__}, expected a plain torch.Tensor"
+    own = ", ".join(vars(y))
+    return f"has attributes of its own ({own}), expected a plain torch.Tensor" if own else ""
 
 
 def mistake_of_core(subject: Subject, workload: Workload) -> str:
@@ -140,29 +154,47 @@ def has_weights_of(subject: Subject, workload: Workload) -> bool:
     return all(torch.equal(weight, original) for weight, original in pairs)
 
 
-def write(tensors: Sequence[object], path: str) -> None:
-    """Write tensors, or lists of them, into a file, which is there when it is complete; raises NotHandedOver."""
+def write(outputs: Sequence[object], path: str) -> None:
+    """Write nested lists of tensors into a file, which is there when it is complete; raises NotHandedOver."""
     try:
-        torch.save([*map(_on_cpu, tensors)], f"{path}.part")
+        torch.save(_on_cpu(outputs), f"{path}.part")
         Path(f"{path}.part").replace(path)
     except (OSError, RuntimeError) as error:  # torch says in its own words that a disk is full
         raise NotHandedOver(f"outputs could not be handed over: {error}") from None
 
 
 def _on_cpu(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return [*map(_on_cpu, value)]
     return value.detach().cpu().clone() if isinstance(value, Tensor) else value
 
 
-def read(path: str, forms: Sequence[tuple[torch.Size, torch.dtype]]) -> list[Tensor]:
-    """Return the tensors in a file; raises Incorrect if they have other forms."""
+def read(path: str, like: Sequence[Tensor]) -> list[Tensor]:
+    """Return the tensors in a file; raises Incorrect if they have other shapes or dtypes than these."""
+    tensors: list[Tensor] = _loaded(path)
+    _check_forms(tensors, like)
+    return tensors
+
+
+def read_timed(path: str, work: Workload) -> list[tuple[TimedCall, list[Tensor]]]:
+    """Return the outputs of timed calls in a file: of items, and whole ones; raises Incorrect if it has others."""
+    kept = [(TimedCall(*call), tensors) for *call, tensors in _loaded(path)]
+    item = [each[0] for each in work.like[: work.by_item if work.point.mode in TRAINED else 1]]
+    for call, tensors in kept:
+        _check_forms(tensors, work.like if call.item is None else item)
+    return kept
+
+
+def _loaded(path: str) -> Any:
     try:
-        tensors: list[Tensor] = torch.load(path, weights_only=True)
-        found = [(each.shape, each.dtype) for each in tensors]
+        return torch.load(path, weights_only=True)
     except Exception as error:
         raise Incorrect(f"output can't be read: {type(error).__name__}") from None
-    if found != [*forms]:
+
+
+def _check_forms(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> None:
+    if [(each.shape, each.dtype) for each in tensors] != [(each.shape, each.dtype) for each in like]:
         raise Incorrect("output has another form than expected")
-    return tensors
 
 
 def _address(tensor: Tensor) -> int:

@@ -3,14 +3,14 @@
 What it returns is handed over as the others' is, with zeros as padding.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bench.measure.workload import Layout, Subject, Tensors, Workload
+from bench.measure.layer import Tensors
+from bench.measure.workload import Layout, Subject, Workload
 from bench.sampling.inputs import InputValues
 from impls import packing
 
@@ -49,13 +49,13 @@ class Packed(Layout):
         rows = padded.movedim(-2, 1).flatten(0, 1)  # [B·N, …, X]
         return rows.index_select(0, self._places).unsqueeze(0).movedim(1, -2).contiguous()
 
-    def whole(self, packed: Tensor, lengths: Sequence[int]) -> Tensor:
-        """Return items of these lengths, padded with zeros to the longest."""
-        return torch.stack([self.item(packed, lengths, item) for item in range(len(lengths))])
+    def whole(self, packed: Tensor) -> Tensor:
+        """Return all items, padded with zeros to the longest."""
+        return torch.stack([self.item(packed, item) for item in range(len(self.lengths))])
 
-    def item(self, packed: Tensor, lengths: Sequence[int], item: int) -> Tensor:
-        """Return one item of these lengths, padded with zeros to the longest."""
-        begin, length = sum(lengths[:item]), lengths[item]
+    def item(self, packed: Tensor, item: int) -> Tensor:
+        """Return one item, padded with zeros to the longest."""
+        begin, length = sum(self.lengths[:item]), self.lengths[item]
         tokens = packed[0].narrow(-2, begin, length)
         return torch.nn.functional.pad(tokens, (0, 0, 0, self._longest - length))
 

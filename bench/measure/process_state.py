@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,14 +51,15 @@ class LeftChanged(Exception):  # noqa: N818 - an outcome that becomes a row
 
 
 class ProcessState:
-    """The state of the process when this object was made."""
+    """The state of the process when this object was made, or the part of it that `read` returns."""
 
-    def __init__(self) -> None:
-        self._before = _read()
+    def __init__(self, read: Callable[[], dict[str, Any]] | None = None) -> None:
+        self._read = read or _read
+        self._before = self._read()
 
     def changes(self) -> str:
         """Return a text that lists all changes since then, empty if there are none."""
-        now = _read()
+        now = self._read()
         changes = [
             f"{name} changed: {_text(now.get(name, ABSENT))} instead of {_text(self._before.get(name, ABSENT))}"
             for name in dict.fromkeys([*self._before, *now])
@@ -134,6 +135,18 @@ def _settings() -> dict[str, Any]:
     }
 
 
+def hooks() -> dict[str, Any]:
+    """Return what may run code of an implementation while it isn't called."""
+    return {
+        "the trace function": sys.gettrace(),
+        "the profile function": sys.getprofile(),
+        "the number of function modes": torch._C._len_torch_function_stack(),
+        "the number of dispatch modes": torch._C._len_torch_dispatch_stack(),
+        "the level of functorch": torch._C._functorch.maybe_current_level(),
+        "the evaluation of frames": torch._C._dynamo.eval_frame.get_eval_frame_callback(),
+    }
+
+
 def _dynamo() -> dict[str, Any]:
     """Return the settings that aren't at their default, so that importing the compiler changes nothing."""
     if "torch._dynamo" not in sys.modules:
@@ -149,4 +162,4 @@ def _read() -> dict[str, Any]:
     precisions = {f"the float32 precision of {'.'.join(part)}": _precision(*part) for part in PRECISIONS}
     functions = {f"{owner.__name__}.{name}": getattr(owner, name) for owner, name in FUNCTIONS}
     stream = torch.cuda.current_stream().cuda_stream if torch.cuda.is_initialized() else 0
-    return {**_settings(), **_dynamo(), **precisions, **functions, "the current stream": stream}
+    return {**hooks(), **_settings(), **_dynamo(), **precisions, **functions, "the current stream": stream}

@@ -1,4 +1,4 @@
-"""What the reference expects of an output: a layer with plain eager as its core, in float64 as far as time allows.
+"""What the reference expects of an output: a layer with plain eager as its core, in float64 for items that are drawn.
 
 Items and rows are drawn by the system, in the process of the judge: no other process can know them.
 
@@ -10,35 +10,24 @@ again in the backward pass.
 
 import math
 import random
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from bench.measure import failure, finite
+from bench.measure import failure, finite, user_code
 from bench.measure.cores import at_random_rows, in_blocks, largest_logit
 from bench.measure.devices import device
+from bench.measure.layer import TRAINED, Tensors, cast_to
 from bench.measure.outputs import gradients
-from bench.measure.rounding import (
-    EAGER_ERRORS,
-    EXPLAINED,
-    LOGIT,
-    MOST_TOLERANCE,
-    least_tolerances,
-    random_rounding,
-    rounding_to,
-    tolerance,
-)
-from bench.measure.workload import Tensors, Workload, cast_to, without_padding
+from bench.measure.rounding import EAGER_ERRORS, LOGIT, MOST_TOLERANCE, least_tolerances, tolerance
+from bench.measure.workload import Workload, without_padding
 from bench.modules.wrapper import NOTHING, copied
 from bench.plan.device import CPU
-from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import scores
-from bench.sampling.inputs import LONG_SCORES, NORMAL, PART_ROWS, PEAKED, ROWS, TIMED, InputValues
+from bench.sampling.inputs import LONG_SCORES, PART_ROWS, PEAKED, ROWS, TIMED, InputValues, TimedCall
 from impls.catalogue import shapes_itself
 from impls.contract import Unsupported, with_attend
 from impls.sdpa_calls import SDPAReplaced, mask_cast, names_of_sdpa
@@ -62,9 +51,9 @@ With more, this many are computed at a time."""
 EXACT_BYTES, ROOM = 8, 8.0
 """The bytes of a float64, and how often what it holds at least must fit into a GPU's free memory, beside its copies."""
 
-ITEMS, LATER_ITEMS = 2, 1
-"""The number of random items of a larger batch, and of any batch of a model, that are compared with float64, before the
-rounds and later; attention doesn't mix items."""
+ITEMS = 2
+"""The items of a larger batch, and of any batch of a model, that are compared with float64: one at random and the last,
+at which blocks end that are not full. Attention doesn't mix items, and timed calls are compared in others."""
 
 
 class Target(NamedTuple):
@@ -76,175 +65,69 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What is expected for some items of the batch: of the output, and of the gradients if the mode has any.
+class Check:
+    """The expected results for the input of this name: of the output, and of the gradients if the mode has any.
 
-    Those are the gradients of x and of every weight, as far as they can be compared.
+    They are those of some `items` of the batch. Gradients of weights are sums over these, so they can be compared only
+    if these are all.
     """
 
+    name: str
     items: list[int]
     targets: tuple[Target, ...]
 
 
-@dataclass(frozen=True)
-class Check:
-    """The expected results for the input of this name; `remark` says what is odd about them, empty if nothing is."""
-
-    name: str
-    expected: tuple[Expected, ...]
-    remark: str = ""
-
-
-class Call(NamedTuple):
-    """A call of a layer whose output, and gradients if there is a direction, are expected."""
-
-    workload: Workload
-    layer: Any
-    xs: Tensors
-    direction: Tensor | None
-
-
-class Known(NamedTuple):
-    """What a layer computes in its own dtype and in a wider one, with the largest values of the latter.
-
-    `errors` are those of the first in units of `scales`, `floors` the least tolerances, `remark` is as in a Check.
-    """
-
-    exact: Tensors
-    dtype: torch.dtype
-    scales: tuple[float, ...]
-    errors: list[float]
-    floors: list[float]
-    remark: str
-
-
 def expect(workload: Workload, name: str, values: InputValues) -> Check:
-    """Return the expected results for the input of this name and these values.
+    """Return the expected results for the input of this name and these values, computed in float64.
 
-    For a small batch they are computed in float64 on the CPU. For a larger one they are float64 results for a few
-    random items, and the results of plain eager in the same dtype for all items. A layer that can't be float64 is
-    computed in float32.
-    Tolerances are multiples of plain eager's own error, which is computed for the items that float64 has.
-    Raises `impls.Unsupported` if that error is too large to judge others by it, or if it is not finite.
+    They are those of all items of a small batch, and of a few of a larger one. Tolerances are multiples of plain
+    eager's own error for these items.
+    Raises `impls.Unsupported` if that error is too large to judge others by it, if the output is not finite, or if the
+    layer can't be computed in float64.
     """
-    xs, batch, dtype = workload.inputs(values), range(workload.point.batch), workload.values.dtype
-    is_rough = name == PEAKED and _is_half(workload)
+    dtype, batch = workload.values.dtype, [*range(workload.point.batch)]
+    is_rough = name == PEAKED and dtype.itemsize == 2  # bytes
     # on a peaked input a gradient in a half type shows rounding: plain eager's was seen to be off by 60 %
     direction = workload.direction if workload.with_gradients and not is_rough else None
-    chosen, layer = _items(workload, name), _plain(workload, workload.layer)
-    if _is_long(workload) and direction is None:
-        at_rows: Any = with_attend(at_random_rows(ROWS))(workload.layer)
-        (output,) = _computed(workload, at_rows, *_select(xs, None, [0]))
-        if not output.isnan().all():  # else something after the core mixes tokens
-            chosen, layer = [*batch], at_rows
-    by_item = 1 if direction is None else workload.by_item
-    known = _known(Call(workload, layer, *_select(xs, direction, chosen)), chosen, name, by_item)
-    most = max(MOST_TOLERANCE[dtype], 2 * known.errors[0]) if is_rough else MOST_TOLERANCE[dtype]
-    tolerances = [tolerance(dtype, most, *each) for each in zip(known.floors, known.errors, strict=True)]
-    targets = tuple(map(Target, known.exact, known.scales, tolerances))
-    if len(chosen) == len(batch):
-        return Check(name, (Expected(chosen, targets),), known.remark)
-    whole = [tensor.cpu() for tensor in _computed(workload, layer, xs, direction)]
-    finite.check(workload, layer, xs, whole, batch, name)
-    whole = [*_real(workload, xs, whole)]
-    scales = _scales(whole, _cancelled(known.exact, by_item), by_item)
-    wider = [min(most, sum(pair)) for pair in zip(tolerances, known.errors, strict=True)]
-    of_all = Expected([*batch], tuple(map(Target, whole, scales, wider)))
-    return Check(name, (Expected(chosen, targets[:by_item]), of_all), known.remark)
+    xs, items, layer = workload.inputs(values), _items(workload), _plain(workload, workload.layer)
+    in_rows = None if direction is not None else _in_rows(workload, xs)
+    if in_rows is not None:
+        items, layer = batch, in_rows
+    xs, direction = _select(xs, direction, items)
+    own, exact = _computed(workload, layer, xs, direction), _exact(workload, layer, xs, direction)
+    if in_rows is None:
+        finite.check(workload, own, name)
+        finite.check(workload, exact, f"{name}, in float64")
+    exact = _real(workload, xs, exact)
+    scales = _scales(exact, 1 if direction is None else workload.by_item)
+    errors = [*map(relative_error, own, exact, scales)]
+    most = max(MOST_TOLERANCE[dtype], 2 * errors[0]) if is_rough else MOST_TOLERANCE[dtype]
+    floors = least_tolerances(workload, dtype, is_peaked=name == PEAKED)
+    tolerances = [tolerance(dtype, most, *each) for each in zip(floors, errors, strict=False)]
+    return Check(name, items, tuple(map(Target, exact, scales, tolerances)))
 
 
-def _known(call: Call, items: Sequence[int], name: str, by_item: int) -> Known:
-    """Return what a call computes for these items, in the layer's own dtype and in float64 if that can be.
-
-    Raises `impls.Unsupported` if it isn't finite, where it is computed at all.
-    """
-    workload, own = call.workload, call.workload.values.dtype
-    plain = _computed(*call)
-    if not _is_long(workload) or call.direction is not None:
-        finite.check(workload, call.layer, call.xs, plain, items, name)
-    dtype, exact, remark = _widest(call, plain)
-    exact = _real(workload, call.xs, exact)
-    scales = _scales(exact, _cancelled(exact, by_item), by_item)
-    errors = _errors(plain, exact, scales)
-    floors = [*islice(least_tolerances(workload, own, is_peaked=name == PEAKED), len(exact))]
-    if own == dtype:  # then what rounding does is not seen by comparing the two
-        errors = _errors(_exact(call, dtype, random_rounding(dtype)), exact, scales)
-        floors = [EAGER_ERRORS * each for each in floors]
-    known = Known(exact, dtype, scales, errors, floors, remark)
-    if own == dtype or (name == PEAKED and _is_half(workload)):
-        return known
-    return known._replace(remark="; ".join(filter(None, [remark, _disagreement(call, known)])))
+def of_call(workload: Workload, check: Check, call: TimedCall) -> list[Target]:
+    """Return what is expected of the whole output of a timed call, with its gradients."""
+    return _timed(workload, check, workload.of_call(call), workload.direction_of(call.key))
 
 
-def _widest(call: Call, plain: Tensors) -> tuple[torch.dtype, Tensors, str]:
-    """Return what a call computes in float64; in float32 if that fails or is not finite, with the reason."""
-    try:
-        exact = _exact(call)
-        reason = _not_finite(call, exact, plain)
-        if not reason:
-            return torch.float64, exact, ""
-    except Exception as error:
-        if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
-            raise
-        first = next(iter(str(error).splitlines()), "")
-        reason = f"it can't be computed in float64: {type(error).__name__}{': ' * bool(first)}{first}"
-    return torch.float32, _exact(call, torch.float32), f"the layer is compared in float32, because {reason}"
+def of_items(workload: Workload, check: Check, calls: Sequence[TimedCall]) -> Iterator[list[Target]]:
+    """Yield what is expected of each of these items of timed calls, which are computed as one batch."""
+    items = [[each[call.item] for each in workload.of_call(call)] for call in calls]
+    xs = tuple(map(torch.stack, zip(*items, strict=True)))
+    direction = None
+    if workload.point.mode in TRAINED:
+        direction = torch.stack([workload.direction_of(call.key)[call.item] for call in calls])
+    targets = _timed(workload, check, xs, direction)
+    for number in range(len(calls)):
+        yield [each._replace(tensor=each.tensor[[number]]) for each in targets[: workload.by_item]]
 
 
-def _not_finite(call: Call, exact: Tensors, plain: Tensors) -> str:
-    """Return that what a call computes in float64 is not finite where it is in the layer's own dtype, if so."""
-    pairs = zip(call.workload.names, exact, plain, strict=False)
-    found = ((name, each) for name, each, own in pairs if bool((own.cpu().isfinite() & ~each.isfinite()).any()))
-    name, tensor = next(found, ("", None))
-    if tensor is None:
-        return ""
-    cause = ""
-    if name == call.workload.names[0]:
-        _, layer, xs, _ = _cast(call, torch.float64)
-        cause = f"; {finite.cause_of(layer, xs, tensor)}"
-    return f"in float64 its own {name} {NOT_FINITE}: {finite.counted(tensor)}{cause}"
+def _timed(workload: Workload, check: Check, xs: Tensors, direction: Tensor | None) -> list[Target]:
+    """Return what the layer computes in timed calls, with a little more than the tolerances of a check.
 
-
-def _errors(plain: Tensors, exact: Tensors, scales: Sequence[float]) -> list[float]:
-    errors = map(relative_error, plain, exact, scales)
-    return [error if math.isfinite(error) else 0.0 for error in errors]
-
-
-def _disagreement(call: Call, known: Known) -> str:
-    """Return that the layer disagrees in its own dtype and a wider one by more than rounding, empty if it doesn't.
-
-    Raises `impls.Unsupported` with that if nothing can be judged by it.
-    """
-    own, names = call.workload.values.dtype, call.workload.names
-    usual = (min(EAGER_ERRORS * floor, MOST_TOLERANCE[own] / 2) for floor in known.floors)
-    if all(error <= each for error, each in zip(known.errors, usual, strict=True)):
-        return ""
-    rounded = _errors(_exact(call, known.dtype, rounding_to(own, known.dtype)), known.exact, known.scales)
-    ratios = [
-        error / max(floor / EAGER_ERRORS, of_rounding)
-        for error, floor, of_rounding in zip(known.errors, known.floors, rounded, strict=True)
-    ]
-    worst = max(range(len(ratios)), key=ratios.__getitem__)
-    if ratios[worst] <= EXPLAINED:
-        return ""
-    words = (
-        f"in {_name(own)} and in {_name(known.dtype)} the layer's own {names[worst]} differs by "
-        f"{known.errors[worst]:.1g} of its largest value, and rounding explains {rounded[worst]:.1g}: "
-        "one of the two is wrong"
-    )
-    if known.errors[worst] > MOST_TOLERANCE[own] / 2:
-        raise Unsupported(f"outputs can't be judged: {words}")
-    return words
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> Tensors:
-    """Return what the layer computes in timed calls on inputs, in float32 at least.
-
-    Without gradients some rows of the output are computed, and the others are NaN.
+    It is computed in float32 at least. Without gradients some rows of the output are computed, and the others are NaN.
     """
     own = workload.values.dtype
     dtype = torch.promote_types(own, torch.float32)
@@ -253,28 +136,34 @@ def of_calls(workload: Workload, xs: Tensors, direction: Tensor | None) -> Tenso
     tensors = None if direction is not None else _some_rows(workload, layer, chosen[0])
     if tensors is None:
         tensors = _computed(workload, _plain(workload, layer), *chosen)
-        finite.check(workload, layer, chosen[0], tensors, range(len(xs[0])), TIMED)
-    return _real(workload, xs, tensors)
+        finite.check(workload, tensors, TIMED)
+    real = [tensor.cpu() for tensor in _real(workload, xs, tensors)]
+    scales = _scales(real, 1 if direction is None else workload.by_item)
+    widths = [min(MOST_TOLERANCE[own], each.tolerance * (1 + 1 / EAGER_ERRORS)) for each in check.targets]
+    return [Target(*each) for each in zip(real, scales, widths, strict=False)]
 
 
-def targets_of_calls(check: Check, computed: Sequence[Tensor], dtype: torch.dtype) -> tuple[Target, ...]:
-    """Return what is expected of timed calls, with the scales of a check and a little more than its tolerances."""
-    most, targets = MOST_TOLERANCE[dtype], check.expected[-1].targets
-    return tuple(
-        Target(tensor, target.scale, min(most, target.tolerance + target.tolerance / EAGER_ERRORS))
-        for tensor, target in zip(computed, targets, strict=False)
-    )
-
-
-def _real(workload: Workload, xs: Tensors, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def _real(workload: Workload, xs: Tensors, tensors: Tensors) -> Tensors:
     """Return an output for inputs, and gradients, with NaN where items are padding: nothing is expected there."""
     if not workload.point.is_padded:
-        return tuple(tensors)
+        return tensors
     output, *others = tensors
     return without_padding(output, xs[-1].to(output.device), math.nan), *others
 
 
-def _some_rows(workload: Workload, layer: Any, xs: Tensors) -> tuple[Tensor, ...] | None:
+def _in_rows(workload: Workload, xs: Tensors) -> Any:
+    """Return the layer of a long sequence with a core that computes random rows.
+
+    None if the sequence is short, or if something after the core mixes tokens.
+    """
+    if not _is_long(workload):
+        return None
+    layer: Any = with_attend(at_random_rows(ROWS))(workload.layer)
+    (output,) = _computed(workload, layer, *_select(xs, None, [0]))
+    return None if output.isnan().all() else layer
+
+
+def _some_rows(workload: Workload, layer: Any, xs: Tensors) -> Tensors | None:
     """Return the output in random rows, NaN elsewhere.
 
     None if the core isn't plain or is followed by a mix, or if all of these rows are padding in some item.
@@ -317,22 +206,19 @@ def _plain(workload: Workload, layer: nn.Module) -> Any:
     return with_attend(in_blocks)(layer) if _is_long(workload) else layer
 
 
-def _exact(
-    call: Call, dtype: torch.dtype = torch.float64, inside: AbstractContextManager[object] = NOTHING
-) -> tuple[Tensor, ...]:
-    """Return what a call computes in another dtype and in a context, in the host's memory."""
-    of = _cast(call, dtype)
-    with inside:
-        exact = _computed(*of)
+def _exact(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
+    """Return what a call computes in float64, in the host's memory; raises `impls.Unsupported` if that can't be."""
+    place, items = _exact_place(workload), [*range(len(xs[0]))]
+    try:
+        wide = copied(layer).to(place, torch.float64)
+        exact = _computed(workload, wide, *_select(xs, direction, items, place, torch.float64))
+    except Exception as error:
+        if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
+            raise
+        raise Unsupported(
+            f"outputs can't be judged: the layer can't be computed in float64: {user_code.said(error)}"
+        ) from error
     return tuple(each.cpu() for each in exact)
-
-
-def _cast(call: Call, dtype: torch.dtype) -> Call:
-    """Return a call in another dtype; in float64 where there is room for it, else where it is."""
-    workload, layer, xs, direction = call
-    place = _exact_place(workload) if dtype == torch.float64 else str(workload.values.device)
-    reference = copied(layer).to(place, dtype)
-    return Call(workload, reference, *_select(xs, direction, [*range(len(xs[0]))], place, dtype))
 
 
 def _exact_place(workload: Workload) -> str:
@@ -349,10 +235,6 @@ def _exact_place(workload: Workload) -> str:
 
 def _is_long(workload: Workload) -> bool:
     return scores(workload.point) > LONG_SCORES and workload.has_plain_core
-
-
-def _is_half(workload: Workload) -> bool:
-    return workload.values.dtype.itemsize == 2  # bytes
 
 
 def _computed(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
@@ -387,31 +269,23 @@ def _select(
     return chosen, None if direction is None else direction[items].to(device, dtype)
 
 
-def _items(workload: Workload, name: str) -> list[int]:
-    point, items = workload.point, ITEMS if name in (NORMAL, PEAKED) else LATER_ITEMS
+def _items(workload: Workload) -> list[int]:
+    """Return the items that are compared with float64."""
+    point = workload.point
     is_small = point.batch * scores(point) <= WHOLE_BATCH_SCORES and not shapes_itself(point.layer)
-    if is_small or point.batch <= items:
+    if is_small or point.batch <= ITEMS:
         return [*range(point.batch)]
-    return sorted(random.SystemRandom().sample(range(point.batch), items))
+    return [*random.SystemRandom().sample(range(point.batch - 1), ITEMS - 1), point.batch - 1]
 
 
-def _cancelled(exact: Sequence[Tensor], by_item: int) -> set[int]:
-    """Return the indices of the weights' gradients that have cancelled out, or may have."""
-    largest = largest_of(exact)
-    least = CANCELLED * max(largest[by_item:], default=0.0)
-    return {index for index in range(by_item, len(exact)) if largest[index] < least or exact[index].numel() < FEW}
-
-
-def _scales(tensors: Sequence[Tensor], cancelled: set[int], by_item: int) -> tuple[float, ...]:
-    largest = largest_of(tensors)
+def _scales(tensors: Sequence[Tensor], by_item: int) -> list[float]:
+    """Return the largest value of each tensor, of all weights' gradients for one that may have cancelled out."""
+    largest = [float(_or_zero(tensor.abs(), tensor).max()) for tensor in tensors]
     of_weights = max(largest[by_item:], default=0.0)
-    values = (of_weights if index in cancelled else value for index, value in enumerate(largest))
-    return tuple(value or 1.0 for value in values)
-
-
-def largest_of(tensors: Sequence[Tensor]) -> list[float]:
-    """Return the largest absolute value of each tensor, where something is expected."""
-    return [float(_or_zero(tensor.abs(), tensor).max()) for tensor in tensors]
+    for index, tensor in enumerate(tensors[by_item:], by_item):
+        if largest[index] < CANCELLED * of_weights or tensor.numel() < FEW:
+            largest[index] = of_weights
+    return [value or 1.0 for value in largest]
 
 
 def _or_zero(values: Tensor, expected: Tensor) -> Tensor:

@@ -1,14 +1,10 @@
-"""How far an output may be off: tolerances, from the error of plain eager, and how much of that error is rounding."""
+"""How far an output may be off: tolerances, from the error of plain eager."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, repeat
-from typing import Any
 
 import torch
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from bench.measure.workload import Workload
 from impls.contract import Unsupported
@@ -36,9 +32,6 @@ MOST_TOLERANCE = {torch.float32: 0.05, torch.bfloat16: 0.2, torch.float16: 0.2}
 On a peaked input in a half type it is at least twice plain eager's error: there a logit is rounded by up to a half, and
 the core of one head of 4096 tokens was seen to be off by 20 %. The normal input tells whether it can be judged."""
 
-EXPLAINED = 16.0
-"""How often what rounding moves an output by explains its error in the same dtype."""
-
 
 def tolerance(dtype: torch.dtype, most: float, floor: float, error: float) -> float:
     """Return the tolerance beside the error that rounding makes in plain eager, `most` at most.
@@ -65,47 +58,3 @@ def least_tolerances(workload: Workload, dtype: torch.dtype, *, is_peaked: bool)
         PEAKED_EPS if is_peaked else GRADIENT_EPS, math.sqrt(point.batch * max(point.num_tokens, point.kv_tokens))
     )
     return chain([floor], repeat(2 * floor + units * eps))
-
-
-class Rounding(TorchDispatchMode):
-    """Changes what each operator computes in a dtype, in forward and backward passes inside."""
-
-    def __init__(self, dtype: torch.dtype, change: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
-        self._dtype, self._change = dtype, change
-
-    def __torch_dispatch__(
-        self, func: Any, _types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Compute an operator, and change its output unless that is another view of what was changed before."""
-        output = func(*args, **(kwargs or {}))
-        if func.is_view:
-            return output
-        if not func._schema.is_mutable:
-            return tree_map_only(Tensor, self._changed, output)
-        for each in tree_leaves(output):
-            if isinstance(each, Tensor) and each.dtype == self._dtype:
-                each.copy_(self._change(each))
-        return output
-
-    def _changed(self, tensor: Tensor) -> Tensor:
-        return self._change(tensor) if tensor.dtype == self._dtype else tensor
-
-
-def rounding_to(dtype: torch.dtype, wide: torch.dtype) -> Rounding:
-    """Return a context in which operators in a wide dtype round what they compute to another one."""
-    return Rounding(wide, lambda tensor: tensor.to(dtype).to(wide))
-
-
-def random_rounding(dtype: torch.dtype) -> Rounding:
-    """Return a context in which operators in a dtype change each number at random, by one unit of it at most.
-
-    Whole numbers stay as they are: they may be indices, and are rarely rounded.
-    """
-    eps, drawn = torch.finfo(dtype).eps, torch.Generator().manual_seed(0)  # the layer's own numbers stay as they are
-
-    def change(tensor: Tensor) -> Tensor:
-        noise = torch.rand(tensor.shape, generator=drawn).mul_(2 * eps).sub_(eps).add_(1.0)
-        return torch.where(tensor == tensor.round(), tensor, tensor * noise.to(tensor.device, dtype))
-
-    return Rounding(dtype, change)

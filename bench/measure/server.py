@@ -19,22 +19,20 @@ from torch.utils.flop_counter import FlopCounterMode
 import impls
 from bench.measure import (
     compilation,
+    described,
     failure,
     identity,
     judge,
     look,
-    matching,
     memory,
-    nvml,
     user_code,
     workload,
 )
 from bench.measure.devices import device
 from bench.measure.forking import Channel, ForkServer, serve
 from bench.measure.measured_case import CaseRequest, MeasuredCase
-from bench.measure.workload import GivenWeights
 from bench.modules import sources
-from bench.plan.case import Case, Point
+from bench.plan.case import Point
 from bench.plan.device import CPU
 from bench.plan.names import is_own
 from bench.sampling.inputs import InputValues
@@ -91,7 +89,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 
 
 class CaseWork:
-    """Serves `check` and `memory`; for a case `arrive`, `prepare` and steps: `begin`, `sample` and `keep`, `finish`."""
+    """Serves `check`; for a case `arrive`, `prepare`, `sample` and `finish`."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
@@ -106,7 +104,7 @@ class CaseWork:
             f"{name} must be in compute mode DEFAULT, because each implementation has a process of its own; "
             "it is in EXCLUSIVE_PROCESS. An administrator can run: nvidia-smi --compute-mode=DEFAULT"
             for name in request["devices"]
-            if nvml.is_exclusive(name)
+            if device(name).is_exclusive
         ]
         needed = request["needed"]
         mistakes += _unresolved(name for name in needed if not is_own(name))
@@ -122,12 +120,6 @@ class CaseWork:
             "runtimes": impls.versions(request["implementations"]),
             "modules": user_code.imported_since(before),
         }
-
-    def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with the peak memory of one call of a case, as the operating system sees it."""
-        channel.announce("memory")
-        case = Case(Point(**request["point"]), request["implementation"])
-        return {"peak_bytes": memory.system_peak_bytes(case)}
 
     def arrive(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Begin to use the device of a case, and the compiler if it compiles; nothing of a user is imported.
@@ -146,8 +138,7 @@ class CaseWork:
         """Prepare a case; reply with its outcome so far."""
         values = request["case"]
         inputs = {name: InputValues(*each) for name, each in values["inputs"].items()}
-        given = GivenWeights(*values["given"]) if values["given"] else None
-        own = {"point": Point(**values["point"]), "files": request["files"], "inputs": inputs, "given": given}
+        own = {"point": Point(**values["point"]), "files": request["files"], "inputs": inputs}
         self._case = MeasuredCase(CaseRequest(**{**values, **own}), channel)
         with self._caught() as case:
             case.prepare()
@@ -190,10 +181,9 @@ def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], chann
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = CaseWork()
-    requests = {"check": worker.check, "memory": worker.memory, "arrive": worker.arrive, "prepare": worker.prepare}
-    steps = dict.fromkeys(("begin", "sample", "keep", "finish"), worker.step)
-    looks = {"look": look.look, "shape": look.shape, "describe": matching.described}
-    looks |= {"compute": matching.computed, "match": matching.matched}
+    requests = {"check": worker.check, "arrive": worker.arrive, "prepare": worker.prepare}
+    steps = dict.fromkeys(("sample", "finish"), worker.step)
+    looks = {"look": look.look, "shape": look.shape, "describe": described.described}
     serve({**requests, **steps, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
 
 

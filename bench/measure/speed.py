@@ -1,4 +1,4 @@
-"""The rates that a device reaches, by products of matrices and a copy, and how fast it is now."""
+"""The rates that a device reaches, by products of matrices and a copy."""
 
 from collections.abc import Iterator
 from time import perf_counter
@@ -44,22 +44,6 @@ class DeviceRates:
             yield 2 * side**3, call
             if self._seconds(call) > LONGEST_S:
                 break
-
-
-class SpeedProbe:
-    """A matrix product and a copy on a point's device, in its dtype and with the threads of this process."""
-
-    def __init__(self, point: Point) -> None:
-        self._timer = device(point.device).timer(point.kind.timings[0])
-        self._product = product(device(point.device).place, point.dtype, point.kind.probe_side)
-        self._copy = copy(device(point.device).place, point.kind.probe_bytes)
-        self.times_s()  # the first call loads the library
-
-    def times_s(self) -> tuple[float, float]:
-        """Return the seconds of the product and of the copy; each is called before, to bring its data into caches."""
-        self._copy()
-        self._product()
-        return timed(self._timer, self._product).call_s, timed(self._timer, self._copy).call_s
 
 
 def product(device: str, dtype: str, side: int) -> Call:

@@ -1,24 +1,32 @@
-"""The timed calls of a case: their inputs alternate, and of each timing one result is held, drawn at its end."""
+"""The timed calls of a case: their inputs alternate, and the outputs of some are kept for the judge.
+
+Which ones is drawn with the system's randomness after a timing was read, so no call can know that it is judged. The
+draw runs in the process of the implementation: it meets a mistaken kernel or a shortcut, not code that studies it.
+"""
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from bench.measure import clock
-from bench.measure.elements import Elements, at
+from bench.measure.layer import TRAINED, Tensors
 from bench.measure.outputs import Incorrect, Output, check_output, check_plain, gradients, share_memory
-from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
-from bench.plan.errors import NOT_FINITE
-from bench.sampling.inputs import KEY_BITS, TIMED
+from bench.measure.process_state import ProcessState, hooks
+from bench.measure.workload import Inputs, Subject, Workload
+from bench.sampling.inputs import KEY_BITS, TIMED, TimedCall
+from bench.sampling.judged import Kept
 from bench.sampling.rounds import Sample
 
-Hold = Callable[[int, object], None]
-"""It gets the number of a call and its result."""
+SYSTEM = random.SystemRandom()
+"""The randomness of the draw, bound before any implementation is imported."""
+
+Ended = Callable[[int, object], None]
+"""It gets the number of a call, drawn when all calls of a timing have ended, and its result."""
 
 
 class TimedCalls:
@@ -37,42 +45,29 @@ class TimedCalls:
         self.reuses = reuses
         self.used_s = 0.0
 
-    def of(self, call: clock.Call) -> "TimedCalls":
-        """Return timings of another call of the same inputs, each result of which has memory of its own."""
-        return TimedCalls(call, self._inputs, self._timer, self._rng, reuses=False)
-
-    @property
-    def most_calls(self) -> float:
-        """The most calls of a timing."""
-        return self._timer.most_calls
-
-    @property
-    def late_s(self) -> float:
-        """The seconds for which the device usually goes on after the calls of a timing."""
-        return self._timer.late_s
-
-    def timing(self, call: clock.Call, calls: int, key: int | None = None, hold: Hold | None = None) -> clock.Timing:
+    def timing(self, call: clock.Call, calls: int, key: int | None = None, ended: Ended | None = None) -> clock.Timing:
         """Return a timing on the inputs of a key, or of a random one; one that is void is repeated.
 
-        `hold` gets the number of one call and its result, drawn when all have ended: nothing in the process says it
-        before. If all calls return the same memory, it is the last. Raises Incorrect for a result of another class.
+        If all calls return the same memory, `ended` gets the last. Raises Incorrect for a result of another class.
         """
         key = self._rng.getrandbits(KEY_BITS) if key is None else key
         while True:
             with suppress(clock.Void):
-                return self._timing(call, int(min(calls, self.most_calls)), key, hold)
+                return self._timing(call, int(min(calls, self._timer.most_calls)), key, ended)
 
-    def _timing(self, call: clock.Call, calls: int, key: int, hold: Hold | None) -> clock.Timing:
+    def _timing(self, call: clock.Call, calls: int, key: int, ended: Ended | None) -> clock.Timing:
         self._inputs.renew(calls, key, lambda: self._timer.hold(self._inputs.clear))
         results: list[object] = []
         clock.prepare(call, calls)
+        state = ProcessState(hooks)
         begin_s = time.process_time()
         taken = self._timer(call, calls, results)
         self.used_s += time.process_time() - begin_s
+        state.check()  # before anything touches a result: a hook may do work that was put off
         self.reuses |= share_memory(self._plain_outputs(results))
-        if hold is not None:
-            chosen = calls - 1 if self.reuses else self._rng.randrange(calls)
-            hold(chosen, results[chosen])
+        if ended is not None:
+            number = calls - 1 if self.reuses else SYSTEM.randrange(calls)
+            ended(number, results[number])
         return taken
 
     def _plain_outputs(self, results: Sequence[Any]) -> list[Tensor]:
@@ -80,107 +75,108 @@ class TimedCalls:
         ys, of_inputs = [*results], list[object]()
         if self._inputs.with_directions:
             ys, of_inputs = [y for y, _ in results], [each for _, gradients in results for each in gradients]
-        with in_timed_call():
+        try:
             check_plain(ys, "output")
             check_plain(of_inputs, "gradient")
+        except Incorrect as error:
+            raise Incorrect(f"{error} ({TIMED})") from None
         return ys
 
-    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> tuple[Sample, list[int]]:
-        """Return a sample with a timing of so many calls for each key, and which input of each had the call held."""
-        numbers = list[int]()
+    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> Sample:
+        """Return a sample with a timing of so many calls for each key, and offer a call of each to the outputs."""
+        remaining = iter(keys)
 
         def timer(call: clock.Call, calls: int) -> clock.Timing:
-            def hold(number: int, result: object) -> None:
-                place, inputs = self._inputs.of_call(number)
-                outputs.hold(len(numbers), inputs, result, self._inputs.direction)
-                numbers.append(place)
+            key = next(remaining)
 
-            return self.timing(call, calls, keys[len(numbers)], hold)
+            def ended(number: int, result: object) -> None:
+                place, xs = self._inputs.of_call(number)
+                outputs.offer(TimedCall(key, place), xs, result, self._inputs.direction)
 
-        return clock.sample(self._call, timer, calls, len(keys)), numbers
+            return self.timing(call, calls, key, ended)
 
-
-@contextmanager
-def in_timed_call() -> Iterator[None]:
-    """Let an Incorrect that is raised inside say that it was in a timed call."""
-    try:
-        yield
-    except Incorrect as error:
-        raise Incorrect(f"{error} ({TIMED})") from None
+        return clock.sample(self._call, timer, calls, len(keys))
 
 
 class TimedOutputs:
-    """Memory for outputs of timed calls, allocated before the rounds so that keeping them changes no memory layout.
+    """The outputs of timed calls that the judge gets: items, and whole ones in modes with gradients.
 
-    `hold` copies the output of one call of a timing, `keep` what is judged of what is held: whole outputs and items. In
-    mode forward the gradients are computed when a whole output is kept, because they are no part of a call.
+    In mode forward the gradients are no part of a call, so they are computed when an output is kept whole.
     """
 
-    def __init__(
-        self, subject: Subject, workload: Workload, like: Output, *, timings: int, wholes: int, parts: int
-    ) -> None:
+    def __init__(self, subject: Subject, workload: Workload, like: Output, number: Kept) -> None:
         self._subject = subject
         self._workload = workload
-        in_call = like.tensors if workload.point.mode != "forward" else like.tensors[:1]
-        self._held = [[torch.zeros_like(tensor) for tensor in in_call] for _ in range(timings)]
-        self._lengths = [workload.lengths] * timings
-        self._wholes = [[torch.zeros_like(tensor) for tensor in self._whole(like.tensors, 0)] for _ in range(wholes)]
-        self._parts = [[torch.zeros_like(tensor) for tensor in self._part(in_call, 0, 0)] for _ in range(parts)]
-        self._filled: tuple[int, ...] = (0, 0)
-        self._last: tuple[Tensors, Tensor, Tensor] | None = None
+        self._of_timing = number.of_timing
+        of_call = like.tensors if workload.point.mode in TRAINED else like.tensors[:1]
+        self._items = _Drawn(workload.item(of_call, 0), number.items)
+        self._wholes = _Drawn(workload.handed_over(like.tensors), number.wholes)
+        self.has_new = False
+        """Whether an output was kept since this was set to False."""
 
-    def kept(self, compared: Elements) -> list[Tensor]:
-        """Return what is compared of the whole outputs, then of the items, each in the order of their places.
+    def offer(self, call: TimedCall, xs: Tensors, result: Any, direction: Tensor) -> None:
+        """Keep the output of a call on inputs, or some of its items, if the draw says so.
 
-        Raises Incorrect if an output of these isn't finite, also where nothing is compared.
+        `direction` is the gradient of the output. Raises Incorrect for an output of a wrong form.
         """
-        wholes, parts = self._filled
-        if not all(bool(each[0].isfinite().all()) for each in (*self._wholes[:wholes], *self._parts[:parts])):
-            raise Incorrect(f"output {NOT_FINITE} ({TIMED})")
-        ordered = [zip(compared.of_whole, self._workload.ordered(each), strict=True) for each in self._wholes[:wholes]]
-        items = [zip(compared.of_part, each, strict=True) for each in self._parts[:parts]]
-        return [at(*pair) for pairs in (*ordered, *items) for pair in pairs]
+        workload = self._workload
+        y, found = result if workload.point.mode in TRAINED else (result, ())
+        try:
+            check_output(self._subject, xs, y, workload.direction)
+        except Incorrect as error:
+            raise Incorrect(f"{error} ({TIMED})") from None
+        of_call = (Tensor.detach(y), *self._gradients(xs, found))
+        batch = workload.point.batch
+        for item in SYSTEM.sample(range(batch), min(batch, self._of_timing)):
+            if (memory := self._items.place(call._replace(item=item))) is not None:
+                self._copy(memory, workload.item(of_call, item))
+        if (memory := self._wholes.place(call)) is not None:
+            if workload.point.mode not in TRAINED:
+                of_call = (*of_call, *gradients(y, xs, self._subject.weights, direction))
+            self._copy(memory, workload.handed_over(of_call))
 
-    def hold(self, timing: int, xs: Tensors, result: Any, direction: Tensor) -> None:
-        """Copy the result of a call on inputs with a gradient of its output; raises Incorrect for a wrong form."""
-        y, of_inputs = result if self._workload.point.mode in TRAINED else (result, ())
-        with in_timed_call():
-            check_output(self._subject, xs, y, self._workload.direction)
-        inputs, found = xs[: self._workload.by_item - 1], iter(of_inputs)
-        frozen = {id(weight) for weight in self._subject.weights} - {id(weight) for weight in self._subject.trained}
-        whole = [Tensor.detach(y)]
-        for like in (*inputs, *self._subject.weights) if of_inputs else ():
-            gradient = None if id(like) in frozen else next(found)
-            whole.append(torch.zeros_like(like) if gradient is None else gradient)
-        _copy(self._held[timing], whole)
-        self._lengths[timing] = self._workload.layout.lengths
-        self._last = (xs, y, direction) if self._workload.point.mode == "forward" else None
+    def _gradients(self, xs: Tensors, found: Sequence[Tensor | None]) -> Sequence[Tensor]:
+        """Return the gradients of inputs and of every weight from those that a call has returned."""
+        if not found:
+            return ()
+        of_call = iter(found)
+        every: list[Tensor] = []
+        for like in (*xs[: self._workload.by_item - 1], *self._subject.weights):
+            gradient = next(of_call) if like.requires_grad else None
+            every.append(torch.zeros_like(like) if gradient is None else gradient)
+        return every
 
-    def _part(self, tensors: Sequence[Tensor], timing: int, item: int) -> list[Tensor]:
-        """Return an item of the tensors of a timing that have a batch."""
-        layout, lengths = self._workload.layout, self._lengths[timing]
-        return [layout.item(tensor, lengths, item) for tensor in tensors[: self._workload.by_item]]
+    def _copy(self, memory: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:
+        for copy, tensor in zip(memory, tensors, strict=True):
+            copy.copy_(tensor)
+        self.has_new = True
 
-    def _whole(self, tensors: Sequence[Tensor], timing: int) -> list[Tensor]:
-        """Return the tensors of a timing, those that have a batch as the judge expects them."""
-        layout, lengths, by_item = self._workload.layout, self._lengths[timing], self._workload.by_item
-        return [*(layout.whole(tensor, lengths) for tensor in tensors[:by_item]), *tensors[by_item:]]
-
-    def keep(self, parts: Sequence[tuple[int, int, int]], wholes: Sequence[tuple[int, int]]) -> None:
-        """Keep items and whole outputs of timings, each at a place; in mode forward the whole one is the last."""
-        for place, timing, item in parts:
-            _copy(self._parts[place], self._part(self._held[timing], timing, item))
-        for place, timing in wholes:
-            tensors = self._held[timing]
-            if self._last is not None:
-                xs, y, direction = self._last
-                tensors = [*tensors, *gradients(y, xs, self._subject.weights, direction)]
-            _copy(self._wholes[place], self._whole(tensors, timing))
-        filled = zip(self._filled, (wholes, parts), strict=True)
-        self._filled = tuple(max([count, *(place + 1 for place, *_ in kept)]) for count, kept in filled)
-        self._last = None
+    def kept(self) -> list[list[Any]]:
+        """Return the key, number and item of each call that was kept, and the tensors of its output."""
+        return [[*call, tensors] for drawn in (self._wholes, self._items) for call, tensors in drawn.kept()]
 
 
-def _copy(copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:
-    for copy, tensor in zip(copies, tensors, strict=True):
-        copy.copy_(tensor)
+class _Drawn:
+    """Memory for a sample of all outputs that are offered, in which each has the same chance.
+
+    It is allocated before the rounds, so that keeping outputs changes no memory layout. Source of the draw: Vitter,
+    Random sampling with a reservoir, ACM TOMS 1985, algorithm R.
+    """
+
+    def __init__(self, like: Sequence[Tensor], size: int) -> None:
+        self._memory = [[torch.zeros_like(each) for each in like] for _ in range(size)]
+        self._calls: list[TimedCall] = []
+        self._offered = 0
+
+    def place(self, call: TimedCall) -> list[Tensor] | None:
+        """Return the memory for a call's output, None if it isn't kept."""
+        place = self._offered if self._offered < len(self._memory) else SYSTEM.randrange(self._offered + 1)
+        self._offered += 1
+        if place >= len(self._memory):
+            return None
+        self._calls[place : place + 1] = [call]
+        return self._memory[place]
+
+    def kept(self) -> list[tuple[TimedCall, list[Tensor]]]:
+        """Return the calls that are kept with their tensors."""
+        return [*zip(self._calls, self._memory, strict=False)]

@@ -20,12 +20,15 @@ class ValueKind(Enum):
     """The kind of the values of a column or a setting; the text is the rule that users see."""
 
     TEXT = "text"
-    COUNT = "a whole number of at least 1"
+    COUNT = "a whole number of at least 1 and at most 1,000,000,000"
     NUMBER = "a number"
     TRUTH = "true or false"
     SECONDS = "a number above 0"
     SHARE = "a share above 0 and below 1, such as 0.02 for 2 %"
 
+
+MOST_COUNT = 10**9
+"""The largest whole number of a column or a setting: products of some of them stay far below what torch can count."""
 
 KINDS = {
     str: ValueKind.TEXT,
@@ -113,11 +116,7 @@ class PointColumn:
     def is_usual(self, point: Any) -> bool:
         """Return whether a point's value is the usual one, or None because the layer doesn't use the column."""
         value = getattr(point, self.name)
-        return value is None or value == self.usual_of(point)
-
-    def usual_of(self, point: Any) -> Any:
-        """Return the usual value of a point with these other values; REQUIRED if there is none."""
-        return self.usual(point) if callable(self.usual) else self.usual
+        return value is None or value == (self.usual(point) if callable(self.usual) else self.usual)
 
     def shortened(self, value: Any) -> str:
         """Return a value's form in a file name."""
@@ -203,9 +202,55 @@ def is_of_kind(kind: ValueKind, value: object) -> bool:
     if kind is ValueKind.TRUTH or isinstance(value, bool):
         return kind is ValueKind.TRUTH and isinstance(value, bool)
     if kind is ValueKind.COUNT:
-        return isinstance(value, int) and value >= 1
+        return isinstance(value, int) and 1 <= value <= MOST_COUNT
     if kind is ValueKind.TEXT:
         return isinstance(value, str)
     above = -math.inf if kind is ValueKind.NUMBER else 0
     below = 1 if kind is ValueKind.SHARE else math.inf
     return isinstance(value, int | float) and above < value < below
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One setting of an effort.
+
+    `meaning` is the help of its option, which takes a value like `example`; one of a truth takes none. The option is
+    that of the name without a unit, `no_race` for one that is on `unless` it is given.
+    """
+
+    name: str = ""
+    kind: ValueKind
+    meaning: str
+    example: str = ""
+    option: str = ""
+    unless: bool = False
+
+    def add_to(self, add_option: Callable[..., object]) -> None:
+        """Add the option to a parser."""
+        if self.kind is ValueKind.TRUTH:
+            action = "store_false" if self.unless else "store_true"
+            add_option(self.option, dest=self.name, action=action, default=None, help=self.meaning)
+        else:
+            add_option(self.option, dest=self.name, metavar=self.example, help=self.meaning)
+
+    def read(self, text: str) -> Any:
+        """Return the value of a text of the command line; raises WrongRequest if it has none."""
+        return read(self.kind, self.option, text)
+
+    def mistake(self, value: object) -> str:
+        """Return what is wrong with a value, empty if nothing is."""
+        return "" if is_of_kind(self.kind, value) else f"{self.name} = {value!r} must be {self.kind.value}"
+
+
+def setting(default: Any, kind: ValueKind, meaning: str, example: str = "", option: str = "") -> Any:
+    """Return a dataclass field that declares a setting; the field's name is the setting's name."""
+    declared = Setting(kind=kind, meaning=meaning, example=example, option=option, unless=option.startswith("--no-"))
+    return dataclasses.field(default=default, metadata={"setting": declared})
+
+
+def settings_of(effort_type: type) -> dict[str, Setting]:
+    """Return the settings that a dataclass declares by name, in order."""
+    declared = {field.name: field.metadata["setting"] for field in dataclasses.fields(effort_type)}
+    return {
+        name: dataclasses.replace(each, name=name, option=each.option or flag(name)) for name, each in declared.items()
+    }

@@ -21,8 +21,8 @@ class Kind:
 
     `timings` are the ways to time a call, the usual one first. `products` and `copied_bytes` are the work that measures
     its rates: sides of square matrices, where small ones find gaps on a busy machine and many cores need large ones,
-    and a copy that is larger than the caches. `probe_side` and `probe_bytes` are those of the probe, which says how
-    fast the device is now. At `doubling_flops` operations of a call a point takes twice as long as the smallest one.
+    and a copy that is larger than the caches. At `doubling_flops` operations of a call a point takes twice as long as
+    the smallest one.
     `sweep` is measured if none is named.
     """
 
@@ -43,8 +43,6 @@ class Kind:
     """The environment variables that its processes have from their start."""
     products: tuple[int, ...]
     copied_bytes: int
-    probe_side: int
-    probe_bytes: int
     doubling_flops: float
     sweep: str
 
@@ -60,8 +58,6 @@ CPU = Kind(
     variables={},
     products=(256, 512, 1024, 2048, 4096),
     copied_bytes=1 << 26,
-    probe_side=192,  # factor and result fit into a core's second cache (288 KiB in float32)
-    probe_bytes=1 << 21,  # they pass through the cache that cores share
     doubling_flops=3e9,  # of seven runs, replayed, 2e9 to 4e9 suit best
     sweep="quick",
 )
@@ -76,8 +72,6 @@ CUDA = Kind(
     variables={"TORCHINDUCTOR_COMPILE_THREADS": "1"},  # else the first Triton kernel starts processes that stay
     products=(8192, 16384),
     copied_bytes=1 << 30,
-    probe_side=4096,
-    probe_bytes=1 << 26,
     doubling_flops=3e12,  # a guess
     sweep="gpu",
 )

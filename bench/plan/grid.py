@@ -1,9 +1,9 @@
 """Make points from the values of a grid: lists, ranges and models; and deal points out to several machines."""
 
-import dataclasses
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from bench.plan.columns import DERIVED, REQUIRED, Role, ValueKind
 from bench.plan.device import kind
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.layers import LAYERS, complete, given_by_all, is_layer, shapes_itself
-from bench.plan.names import misspelled
+from bench.plan.names import PRINTED, misspelled
 from impls.catalogue import SOURCES
 
 Values = Mapping[str, Any]
@@ -30,6 +30,9 @@ RANGE_FORMS = "first:last, first:last:step or first:last:xfactor, as 128:2048:12
 
 MOST_NUMBERS = 10_000
 """A range of more numbers than this is refused as a mistake."""
+
+MOST_POINTS = 10_000
+"""A grid of more points than this is refused: one point takes seconds at least."""
 
 SHARD_FORM = re.compile(r"([0-9]+)/([0-9]+)")
 
@@ -53,7 +56,10 @@ def expand(values: Values, usual: Values | None = None) -> Iterator[Point]:
         if key not in values and key not in given and column.default is not DERIVED
     ]
     refuse(mistakes)
-    for combination in itertools.product(*(_listed(key, value) for key, value in values.items())):
+    lists = [_listed(key, value) for key, value in values.items()]
+    if (number := math.prod(map(len, lists))) > MOST_POINTS:
+        raise WrongRequest(f"the grid has {number:,} points; a grid may have {MOST_POINTS:,}")
+    for combination in itertools.product(*lists):
         point = dict(zip(values, combination, strict=True))
         if "qk_scale" in point:
             point["qk_scale"] = float(point["qk_scale"])
@@ -204,7 +210,7 @@ def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
         raise WrongRequest("model = [] must hold at least one value")
     if unknown := [name for name in names if not isinstance(name, str) or name not in MODELS]:
         hint = "; for a layer in a library's model: --layer timm:NAME[at=PATH]; the whole model: advise timm:NAME"
-        raise WrongRequest(unknown_names("model", unknown, MODELS) + hint)
+        raise WrongRequest(unknown_names("model", unknown, MODELS, PRINTED) + hint)
     rest = {key: value for key, value in grid.items() if key != "model"}
     for name in names:
         for key, value in MODELS[name].items():
@@ -250,35 +256,18 @@ def parse_shard(text: str) -> Shard:
 def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
     """Return the points of a shard, in their order.
 
-    Points that differ in the dtype alone are measured together, so they stay together. Such groups are ordered by a
-    hash and dealt out in turns: no shard has more than one group more than another, and shapes of all sizes are mixed.
-    Raises WrongRequest if there are fewer groups than shards.
+    Points are ordered by a hash and dealt out in turns: no shard has more than one point more than another, and shapes
+    of all sizes are mixed. Raises WrongRequest if there are fewer points than shards.
     """
-    groups: dict[Point, list[Point]] = {}
-    for point in points:
-        groups.setdefault(dataclasses.replace(point, dtype=""), []).append(point)
-    if shard.count > len(groups):
-        raise WrongRequest(
-            f"the sweep has {len(groups)} points that can be measured apart, so at most "
-            f"{len(groups)} shards, got {shard.count}"
-        )
-    order = sorted(groups, key=lambda point: (_hash(point), point.threads, point.allocator))
-    mine = {point for group in order[shard.number - 1 :: shard.count] for point in groups[group]}
+    if shard.count > len(points):
+        raise WrongRequest(f"the sweep has {len(points)} points, so at most {len(points)} shards, got {shard.count}")
+    order = sorted(points, key=lambda point: (_hash(point), point.threads, point.allocator))
+    mine = {*order[shard.number - 1 :: shard.count]}
     return tuple(point for point in points if point in mine)
 
 
-def machine_columns(machines: Iterable[Iterable[Point]]) -> frozenset[str]:
-    """Return the columns that follow from the machine: all points of a machine have the same value of them."""
-    of_each = [[*points] for points in machines]
-    return frozenset(
-        name
-        for name in OF_THE_MACHINE
-        if all(len({getattr(point, name) for point in points}) <= 1 for points in of_each)
-    )
-
-
-def without_columns(point: Point, columns: Iterable[str] = OF_THE_MACHINE) -> Point:
-    """Return a point in which some columns are empty; without more, those that may follow from the machine."""
+def without_columns(point: Point, columns: Iterable[str]) -> Point:
+    """Return a point in which some columns are empty."""
     return Point(**{**vars(point), **dict.fromkeys(columns)})
 
 

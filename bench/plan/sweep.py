@@ -2,29 +2,19 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, Case, Point
-from bench.plan.columns import ValueKind
-from bench.plan.device import KINDS
-from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
+from bench.plan.columns import ValueKind, setting, settings_of
+from bench.plan.errors import WrongRequest, all_of, refuse, unknown
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
-from bench.plan.invocation import suite
-from bench.plan.layers import usable
-from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
-from bench.plan.published import Published
-from bench.plan.published import read as read_published
-from bench.plan.settings import setting, settings_of
-from impls import table
+from bench.plan.invocation import short
+from bench.plan.layers import is_layer, usable
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
-from impls.catalogue import parse
-
-MEASURED = "measured"
-"""The implementation that follows a table of choices."""
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
@@ -40,9 +30,6 @@ class Effort:
     sign of life. Without a `race` that is all. A race measures so much first, its base. Then it measures on those that
     may be the fastest, until the one that it names takes at most the share `bound` longer than the fastest, or the run
     has taken `within_s`; None: BASE_S and POINT_S for each point.
-    With `spread_s` the points take turns, a replicate each, evenly over so many seconds. None: all replicates of a
-    point follow each other without a pause.
-    `check_memory` also reads the peak memory from the operating system, in a separate process.
     `oversubscribe` allows more threads than there are cores.
     `allow_error` is how far an implementation that declares another accuracy may be off, as a share of the largest
     value; None: no further than the others.
@@ -60,13 +47,9 @@ class Effort:
     )
     bound: float = setting(0.02, ValueKind.SHARE, "what the named implementation may cost before a race ends", "2%")
     within_s: float | None = setting(None, ValueKind.SECONDS, "time after which a race ends", "4m", "--within")
-    spread_s: float | None = setting(
-        None, ValueKind.SECONDS, "time over which the replicates are spread, such as 90s, 30m or 1h", "1h", "--spread"
-    )
     timeout_s: float = setting(
         300.0, ValueKind.SECONDS, "time without a sign of life after which a case is given up", "5m"
     )
-    check_memory: bool = setting(False, ValueKind.TRUTH, "ask the operating system for the peak memory too")
     oversubscribe: bool = setting(False, ValueKind.TRUTH, "allow more threads than cores")
     allow_error: float | None = setting(
         None,
@@ -82,7 +65,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A named set of points, the implementations that are measured at each, and the published figures.
+    """A named set of points, and the implementations that are measured at each.
 
     With `control` the baseline is measured a second time at each point, under the name CONTROL.
     If it is a `shard`, `whole` has the points of all shards.
@@ -93,7 +76,6 @@ class Sweep:
     implementations: tuple[str, ...]
     baseline: str = "eager"
     effort: Effort = field(default_factory=Effort)
-    published: tuple[Published, ...] = ()
     control: bool = False
     shard: Shard | None = None
     whole: tuple[Point, ...] = ()
@@ -127,17 +109,10 @@ SETTINGS = settings_of(Effort)
 
 EFFORT_KEYS = tuple(SETTINGS)
 
-IF_CPU = "if_cpu"
-"""The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
-
-IF_DEVICE = "if_device"
-"""The key of a grid with a kind of device: the grid has only points on devices of that kind."""
-
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
 
-SWITCHES = tuple(name for name, each in SETTINGS.items() if each.kind is ValueKind.TRUTH)
-SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
+SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", *EFFORT_KEYS)
 
 
 def shipped_names() -> list[str]:
@@ -149,19 +124,17 @@ def shipped_names() -> list[str]:
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
-    `threads` are used if the file gives none. `cpu` has the CPU's flags: a grid with IF_CPU counts only if one of them
-    is among its own. `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
-    An override, which may name a `model`, replaces its column in every grid.
+    `threads` are used if the file gives none. `overrides`, `implementations`, `baseline`, `control` and `effort`
+    replace the file's values. An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
     Without `is_named` the sweep is that of the run in the folder.
-    `shaped` returns points with the shapes that only the modules themselves know.
+    `shaped` returns points with the shapes that only the modules themselves know; `say` is told what is left out.
     """
 
     sweep: str
     threads: int = 1
-    cpu: Collection[str] = ()
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
     baseline: str = ""
@@ -174,6 +147,7 @@ class Request:
     extend: bool = False
     is_named: bool = True
     shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] = tuple
+    say: Callable[[str], object] = lambda _line: None
 
 
 def load_sweep(asked: Request | str) -> Sweep:
@@ -186,24 +160,20 @@ def load_sweep(asked: Request | str) -> Sweep:
     asked = Request(asked) if isinstance(asked, str) else asked
     file = _path(asked.sweep)
     try:
-        document = _read(file)
-        for key in document:
-            if key not in SWEEP_KEYS:
-                raise unknown("key", key, SWEEP_KEYS)
+        document = _document(file)
         baseline, usual = _baseline(document, asked, is_shipped=file.parent == SHIPPED)
-        implementations, has_control, points, effort, published = all_of(
+        implementations, has_control, points, effort = all_of(
             lambda: _implementations(asked.implementations or usual, baseline, asked.path),
             lambda: _control(document.get("control", True) if asked.control is None else asked.control),
             lambda: _points(document, asked),
             lambda: effort_of(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, asked.effort)),
-            lambda: read_published(document.get("published", [])),
         )
     except WrongRequest as error:
         prefix = "" if file.parent == SHIPPED else f"{file.name}: "
         raise WrongRequest("\n".join(prefix + line for line in str(error).splitlines())) from None
     points = asked.shaped(points)
     name = CUSTOM if asked.product else file.stem
-    sweep = Sweep(name, points, implementations, baseline, effort, published, has_control)
+    sweep = Sweep(name, points, implementations, baseline, effort, has_control)
     return sweep.sharded(asked.shard) if asked.shard else sweep
 
 
@@ -224,26 +194,6 @@ def altered(
     )
 
 
-def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) -> tuple[Any, Any]:
-    """Return the baseline of a file, and its implementations.
-
-    For modules that are no layers of the suite the baseline is AS_IS unless the user's file names another one, and the
-    implementations of a shipped sweep are those that take the place of a core.
-    """
-    tables = document.get("grid")
-    tables = [document.get("defaults"), *(tables if isinstance(tables, list) else [])]
-    grids = [each for each in tables if isinstance(each, dict)]
-    named = [asked.overrides["layer"]] if "layer" in asked.overrides else [each.get("layer", "") for each in grids]
-    own = any(names.is_module(name) for each in named for name in (each if isinstance(each, list) else [each]))
-    given = document.get("implementations")
-    if not own or ("baseline" in document and not is_shipped):
-        return asked.baseline or document.get("baseline", Sweep.baseline), given
-    baseline = asked.baseline or AS_IS
-    if not is_shipped or given is None:
-        return baseline, given
-    return baseline, [AS_IS, *(name for name in given if not CATALOGUE[name].layers), "compiled"]
-
-
 def _path(name_or_file: str) -> Path:
     if name_or_file in shipped_names():
         return SHIPPED / f"{name_or_file}.toml"
@@ -255,79 +205,98 @@ def _path(name_or_file: str) -> Path:
     raise unknown("sweep", name_or_file, [*shipped_names(), "a file of your own, as mine.toml"])
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _document(path: Path) -> dict[str, Any]:
+    """Return what a file says; its grids and its defaults are tables. Raises WrongRequest for another form."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongRequest(f"is not TOML: {error}") from None
     except OSError as error:
         raise WrongRequest(f"can't be read: {error.strerror}") from None
-
-
-def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
-    grids, defaults = document.get("grid", []), document.get("defaults", {})
+    for key in document:
+        if key not in SWEEP_KEYS:
+            raise unknown("key", key, SWEEP_KEYS)
+    grids, defaults = document.get("grid", []), document.setdefault("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise WrongRequest("grid must be written as [[grid]], one table for each product")
-    grids = [{key: grid[key] for key in grid if key != IF_CPU} for grid in grids if _is_for_cpu(grid, asked.cpu)]
     if not isinstance(defaults, dict):
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
         raise WrongRequest("the sweep is empty: it must hold at least one [[grid]]")
+    return document
+
+
+def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) -> tuple[Any, Any]:
+    """Return the baseline of a file, and its implementations.
+
+    For modules that are no layers of the suite the baseline is AS_IS unless the user's file names another one, and the
+    implementations of a shipped sweep are those that take the place of a core.
+    """
+    tables = [asked.overrides] if "layer" in asked.overrides else [document["defaults"], *document["grid"]]
+    has_modules = any(names.is_module(name) for each in tables for name in _layers(each))
+    given = document.get("implementations")
+    if not has_modules or ("baseline" in document and not is_shipped):
+        return asked.baseline or document.get("baseline", Sweep.baseline), given
+    if is_shipped and given is not None:
+        given = [AS_IS, *(name for name in given if not CATALOGUE[name].layers), "compiled"]
+    return asked.baseline or AS_IS, given
+
+
+def _layers(values: Values) -> list[Any]:
+    layer = values.get("layer", DEFAULTS["layer"])
+    return layer if isinstance(layer, list) else [layer]
+
+
+def _points(document: Mapping[str, Any], asked: Request) -> tuple[Point, ...]:
+    """Return the points of all grids, each once; a layer that can't have the columns of a product is left out."""
+    usual, points, mistakes = {**DEFAULTS, "threads": asked.threads}, dict[Point, None](), list[str]()
+    for grid in _grids(document, asked):
+        try:
+            points |= dict.fromkeys(expand(grid, usual))
+        except WrongRequest as error:
+            mistakes.append(str(error))
+    if not (asked.product and points):
+        refuse(mistakes)
+    for line in mistakes:
+        asked.say(f"left out: {line}")
+    return tuple(points)
+
+
+def _grids(document: Mapping[str, Any], asked: Request) -> list[Values]:
+    """Return the grids of a file with the columns of the request in place of their own, each of one model.
+
+    The grid of a product has only these. A grid has the file's defaults that it leaves out and that its layer can use.
+    """
     columns = {key: value for key, value in asked.overrides.items() if key != "model"}
     overrides, _ = all_of(lambda: expand_models(dict(asked.overrides)), lambda: refuse(mistakes_in(columns)))
-    if asked.product:
-        merged = [values for each in overrides for values in _with_defaults_by_layer(defaults, each)]
-    else:
-        replaced = MODEL_COLUMNS if "model" in asked.overrides else ()
-        expanded = [each for grid in grids for each in _with_defaults_by_model(defaults, grid)]
-        reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
-        merged = [{**grid, **each} for grid in reduced for each in overrides]
-    usual = {**DEFAULTS, "threads": asked.threads}
-    points = tuple(dict.fromkeys(point for values in merged for point in _on_device(values, usual)))
-    if not points:
-        raise WrongRequest(f"the sweep is empty: no [[grid]] has the {IF_DEVICE} of the device that is asked for")
-    return points
+    replaced = {"model", *MODEL_COLUMNS} if "model" in asked.overrides else {"model"}
+    defaults = {key: value for key, value in document["defaults"].items() if key not in replaced}
+    model = {key: value for key, value in document["defaults"].items() if key == "model"}
+    own = [{}] if asked.product else [each for grid in document["grid"] for each in expand_models({**model, **grid})]
+    whole = [
+        {**{key: value for key, value in grid.items() if key not in replaced}, **each}
+        for grid in own
+        for each in overrides
+    ]
+    return [grid for values in whole for grid in _with_defaults(values, defaults)]
 
 
-def _on_device(values: dict[str, Any], usual: Values) -> Iterator[Point]:
-    """Yield the points of a grid, those on devices of its kind alone if it names one."""
-    only = values.get(IF_DEVICE)
-    if only is not None and only not in KINDS:
-        raise WrongRequest(f"{IF_DEVICE} = {only!r} must be {' or '.join(KINDS)}")
-    points = expand({key: value for key, value in values.items() if key != IF_DEVICE}, usual)
-    return (point for point in points if only in (None, point.kind.name))
-
-
-def _is_for_cpu(grid: dict[str, Any], cpu: Collection[str]) -> bool:
-    """Return whether a grid counts on a CPU with these flags."""
-    flags = grid.get(IF_CPU, [])
-    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
-        raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
-    return IF_CPU not in grid or not {*flags}.isdisjoint(cpu)
-
-
-def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the overrides once for each layer, with those defaults that they leave out and that the layer can use."""
-    layers = {**DEFAULTS, **defaults, **overrides}["layer"]
-    each: list[str] = layers if isinstance(layers, list) else [layers]
-    return [{**usable(layer, defaults), **overrides, "layer": layer} for layer in each]
-
-
-def _with_defaults_by_model(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a grid with the defaults that it leaves out, once for each model in it, or else in the defaults."""
-    usual = {key: value for key, value in defaults.items() if key != "model"}
-    model = {"model": defaults["model"]} if "model" in defaults else {}
-    return [{**usual, **each} for each in expand_models({**model, **grid})]
+def _with_defaults(values: Values, defaults: Values) -> list[Values]:
+    """Return a grid once for each of its layers, with the defaults that it leaves out and that the layer can use."""
+    layers = _layers({**defaults, **values})
+    if not all(isinstance(layer, str) and is_layer(layer) for layer in layers):
+        return [{**defaults, **values}]  # to be refused
+    return [{**usable(layer, defaults), **values, "layer": layer} for layer in layers]
 
 
 def _implementations(given: object, baseline: object, path: Sequence[str] | None = None) -> tuple[str, ...]:
     if given is None:
-        raise WrongRequest(f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}")
+        raise WrongRequest(f"implementations is missing; expected a list of names of `{short()} list`")
     if not isinstance(given, list | tuple) or not given:
         raise WrongRequest(f"implementations = {given!r} must be a list of at least one name")
     missing = [] if baseline in given else [baseline]
-    refuse(_mistakes([*given, *missing], path))
-    return tuple(dict.fromkeys([*missing, *given]))
+    refuse(names.mistakes([*given, *missing], path))
+    return (*missing, *given)
 
 
 def _control(value: object) -> bool:
@@ -336,59 +305,18 @@ def _control(value: object) -> bool:
     return value
 
 
-def _mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
-    """Return a line for all unknown names, and one for each other mistake."""
-    of_each = [_mistakes_of(name, path) if isinstance(name, str) else None for name in given]
-    mistakes = [line for lines in of_each for line in lines or ()]
-    unknown = [name for name, lines in zip(given, of_each, strict=True) if lines is None]
-    known = (*known_names(), "module:attribute")
-    return [unknown_names("implementation", unknown, known), *mistakes] if unknown else mistakes
-
-
-def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
-    """Return a line for each reason why a name can't be an implementation; None if it is unknown."""
-    try:
-        parsed = parse(name)
-    except ValueError as error:
-        return [str(error)]
-    base, is_known = parsed.base, is_implementation(name)
-    if (":" in base or not is_known) and (line := names.misspelled(base)):
-        return [line]
-    if not is_known:
-        return None
-    if ":" in base:
-        return [line] if path is not None and (line := names.mistake_of(name, path)) else []
-    if base not in CATALOGUE:
-        return []
-    mistakes = names.wrong_options(base, parsed.options, CATALOGUE[base].options)
-    return mistakes + (mistakes_of_table(parsed.options) if base == MEASURED and path is not None else [])
-
-
-def mistakes_of_table(options: Mapping[str, Any]) -> list[str]:
-    """Return why the implementation that follows a table can't read it; none if it can."""
-    if "table" not in options:
-        return [f"{MEASURED} needs a table: {MEASURED}[table=FILE]; `{suite()} export RUN FILE` writes one"]
-    try:
-        table.load(str(options["table"]))
-    except table.WrongTable as error:
-        return [str(error)]
-    return []
-
-
 def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of an effort: a race unless they say no, or spread the replicates over some time."""
+    """Return the values of an effort: a race unless they say no."""
     values = {**of_file, **given}
     if given.get("race") is False and "within_s" not in given:
         values.pop("within_s", None)
-    return {"race": "spread_s" not in values, **values}
+    return {"race": True, **values}
 
 
 def effort_of(values: Mapping[str, Any]) -> Effort:
     """Return the effort with these values; raises WrongRequest for those that can't be."""
     refuse(line for key, value in values.items() if (line := SETTINGS[key].mistake(value)))
     effort = Effort(**values)
-    if effort.race and effort.spread_s is not None:
-        raise WrongRequest("race and spread_s can't both be given: spread_s gives all points equal shares of the time")
     if effort.within_s is not None and not effort.race:
         raise WrongRequest("within_s needs a race: with equal shares budget_s says how long a point takes")
     return effort

@@ -1,7 +1,7 @@
 """The inputs whose outputs are compared with the reference: those of checks, by name, and those of timed calls, by key.
 
 The inputs of a timing follow from a key, which the engine draws. A worker gets it with the request to sample, so that
-no input is known before; the judge gets it later, and makes the same inputs.
+no input is known before. Key and number say which inputs a call had, so the judge can replay it.
 """
 
 import random
@@ -16,8 +16,8 @@ NORMAL, PEAKED = "normal input", "peaked input"
 TIMED, AFTERWARDS = "in a timed call", "on fresh values after the rounds"
 """In a call of the rounds, and after them."""
 
-PLACES, GIVEN = "places", "given"
-"""The files with the places of the elements that are compared, and with the weights of another side of a duel."""
+GIVEN = "given"
+"""The file with the weights of another side of a duel."""
 
 SHIFTS = 4096
 """The number of windows that can be cut out of random numbers, each shifted by one more number."""
@@ -59,15 +59,8 @@ def shifts(key: int, calls: int) -> list[int]:
 
 
 class TimedCall(NamedTuple):
-    """A timed call: the key of its timing, and the number of its input in the timing."""
+    """A timed call: the key of its timing, the number of its input in the timing, and an item of it, None for all."""
 
     key: int
     number: int
-
-
-class Part(NamedTuple):
-    """One item of the output of a timed call."""
-
-    key: int
-    number: int
-    item: int
+    item: int | None = None

@@ -39,14 +39,13 @@ class Length:
 
 
 class Sample(NamedTuple):
-    """One sample: seconds per call of each timing, context switches, page faults, other processes' share of cores.
+    """One sample: seconds per call of each timing, context switches, and other processes' share of cores.
 
     `host_s` are the host's seconds per call in the timing that counts, None where the host does the work itself.
     """
 
     timings_s: tuple[float, ...]
     switches: int
-    faults: int
     others: float = 0.0
     host_s: float | None = None
 

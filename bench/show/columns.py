@@ -6,7 +6,7 @@ The tables in the terminal, on pages, in Markdown and in docs/terms.md read thes
 import math
 from collections.abc import Callable, Sequence
 
-from bench.analyse.flags import calls_until_paid, flags, is_opposed, is_with_faults
+from bench.analyse.flags import calls_until_paid, flags
 from bench.analyse.rows import speedup_of
 from bench.show import intervals
 from bench.show.blocks import Cell, Column
@@ -20,11 +20,9 @@ from bench.store.metrics import Metric
 def complete(rows: Sequence[Row], baseline: str | None) -> None:
     """Add to the rows of one point what follows from them.
 
-    That is the share of the card's data sheet, the calls until compiling pays, and whether medians contradict ratios.
+    That is the share of the card's data sheet, and the calls until compiling pays.
     """
-    base = next((row for row in rows if row["implementation"] == baseline), None)
     for row in rows:
-        row["is_opposed"] = is_opposed(row, base)
         row["data_sheet_share"] = data_sheet_share(row)
         row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
 
@@ -94,9 +92,8 @@ def latency_text(row: Row) -> str:
 
 
 def memory_text(row: Row) -> str:
-    """Return a peak of memory, and that the system measured it if torch can't know it."""
-    by_system = row["peak_bytes"] is None and row["memory_bytes"] is not None
-    return f"{units.size(row['memory_bytes'])}{' by the system' if by_system else ''}"
+    """Return a peak of memory, empty if it isn't known."""
+    return units.size(row["memory_bytes"])
 
 
 def slower_by(row: Row) -> str:
@@ -136,7 +133,6 @@ TEXTS: dict[str, Callable[[Row], str]] = {
     "kernels": lambda row: algorithm(row["kernels"]),
     "adapted_by": lambda row: cut(row["adapted_by"] or "", LONGEST_WAY),
     "memory_bytes": memory_text,
-    "page_faults": lambda row: units.count(row["page_faults"]) if is_with_faults(row) else "",
 }
 """The cells of metrics that say more than a value in its unit."""
 
@@ -156,7 +152,7 @@ MEANINGS = {
     "kernels": "the kernels that did the work, in short: `flash`, `products` (matrix products), `fast path` (that of "
     "`nn.MultiheadAttention`), `fused` (one operator of another runtime computes the core), `compiled`",
     "memory_bytes": "the most that one call held at once, beyond its input and weights, and what is kept between "
-    "calls; *by the system* if torch's allocator doesn't see it",
+    "calls; empty if torch's allocator doesn't see it",
 }
 """What the columns mean whose cells say more than the metric; the others have its meaning."""
 

@@ -1,4 +1,4 @@
-"""What makes the numbers of a run doubtful: other processes, a slow machine, identical code that differs, flags."""
+"""What makes the numbers of a run doubtful: other processes, identical code that differs, flags."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bench.analyse.control import control
-from bench.analyse.flags import SLOW, SLOW_GPU, Flag, flags, legend
+from bench.analyse.flags import Flag, flags, legend
 from bench.analyse.rows import grouped
 from bench.plan.device import Kind, kind
 from bench.show.rows import Row, gpu_state, measured, plain
@@ -73,12 +73,10 @@ def _of_kind(of: Kind, rows: Sequence[Row], differ: str, noise: str) -> tuple[bo
     """
     quiet, it = ("quiet", "The machine") if of.has_cores else ("steady", f"The {of.title}")
     was = f"{it} was {quiet}" if of.has_cores else it
-    warned = sorted((each for each in _warned(rows) if each.flag.of_machine), key=lambda each: each.flag.letter)
-    if differ or warned:
-        how = "slow" if [each.flag for each in warned] in ([SLOW], [SLOW_GPU]) and not differ else f"not {quiet}"
-        told = [each.flag.of_machine.format(each.where) for each in warned]
+    told = [each.flag.of_machine.format(each.where) for each in _warned(rows) if each.flag.of_machine]
+    if differ or told:
         by_control = [f"{capital(differ or noise)}."] if differ or noise else []
-        return False, " ".join([f"{it} was {how}.", *(by_control + told if differ else told + by_control)])
+        return False, " ".join([f"{it} was not {quiet}.", *(by_control + told if differ else told + by_control)])
     share = units.percent(max(row["flagged_share"] or 0.0 for row in rows))
     disturbed = f"at most {share} of the samples of a case were disturbed" if of.has_cores else gpu_state(rows)
     facts = "; ".join(filter(None, (disturbed, noise)))

@@ -1,6 +1,6 @@
 """The metrics: the facts about a case besides its point and its status, each declared here alone.
 
-From this table follow the fields that a worker may report and the journal keeps, the columns of results.csv with their
+From this table follow the fields that a worker may report and the journal keeps, the columns of a table with their
 types, how the processes of a case are combined, the columns in the terminal, the pictures with their axes, and the
 table in results/README.md.
 """
@@ -76,7 +76,6 @@ class VerticalAxis:
     low: str = ""
     high: str = ""
     relative: bool = False
-    by_allocator: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Metric:
 
     `kind` is the type of its values: float, int, bool, str, or tuple for several texts.
     A `reported` metric comes from workers and is in the journal; a line that is older than the metric lacks it.
-    A metric that is not `in_table` is no column of results.csv; one that is `only_ok` is empty unless the case is ok.
+    A metric that is not `in_table` is no column of a table; one that is `only_ok` is empty unless the case is ok.
     `combined` computes the row's value from the processes, `derived` from the case and the row's other cells.
     A metric that is not reported and has neither is a statistic of the timings: `bench.analyse.summary` computes it.
     """
@@ -110,8 +109,7 @@ class Metric:
 
 
 def _memory(row: Values) -> Any:
-    peak_bytes = row["system_peak_bytes"] if row["peak_bytes"] is None else row["peak_bytes"]
-    return None if peak_bytes is None else peak_bytes + (row["held_bytes"] or 0)
+    return None if row["peak_bytes"] is None else row["peak_bytes"] + (row["held_bytes"] or 0)
 
 
 def _padding(point: Point) -> float | None:
@@ -160,7 +158,7 @@ _TABLE = (
     # time
     Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
         axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys", "padding"),
-            "latency_low_s", "latency_high_s", by_allocator=True),
+            "latency_low_s", "latency_high_s"),
         meaning="seconds per call: the median over processes of each process's median sample"),
     Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 95 % interval"),
     Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end"),
@@ -172,23 +170,8 @@ _TABLE = (
     Metric("flagged_share", unit=Unit.SHARE, heading=Heading("flagged", place=90, rank=4),
         meaning="the share of disturbed samples: other work took the core more than 20 times a second and left no "
         "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy"),
-    Metric("compute_speed", unit=Unit.SHARE,
-        meaning="the machine's speed in matrix products by the speed probe, over the highest known: the median of the "
-        "case's samples"),
-    Metric("memory_speed", unit=Unit.SHARE, meaning="the same in copies"),
-    Metric("full_speed_share", unit=Unit.SHARE,
-        meaning="the share of samples at 92 % of the highest known speed or more"),
-    Metric("products_per_s", reported=True, combined=LARGEST,
-        meaning="the speed probe's matrix products in a second at the highest speed that was known then"),
-    Metric("copies_per_s", reported=True, combined=LARGEST, meaning="the speed probe's copies in a second, likewise"),
-    Metric("page_faults", unit=Unit.COUNT, heading=Heading("faults/call", place=80, rank=5),
-        meaning="minor page faults per call: above a handful, the row times the system's memory management too"),
     Metric("settled", kind=bool, reported=True, only_ok=True, combined=EVERY,
         meaning="whether warm-up reached a steady state"),
-    Metric("slow_start", unit=Unit.SHARE,
-        meaning="by how much the first quarter of the rounds was slower than the others: the lower end of its 95 % "
-        "interval over processes; or by how much all of it was slower than all of the last quarter in most processes, "
-        "if that is more than 10 %; or 0"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         heading=Heading("host", place=25, rank=4),
         meaning="the host's time to submit a call; on a GPU with device timing"),
@@ -228,8 +211,7 @@ _TABLE = (
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
     Metric("speedup", unit=Unit.RATIO, heading=Heading("speed-up", place=30, rank=0),
         axis=VerticalAxis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
-            ("tokens", "heads", "channels", "keys", "padding"), "speedup_low", "speedup_high", relative=True,
-            by_allocator=True),
+            ("tokens", "heads", "channels", "keys", "padding"), "speedup_low", "speedup_high", relative=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
     Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its 99 % interval"),
     Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end"),
@@ -256,8 +238,7 @@ _TABLE = (
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         heading=Heading("peak memory", place=50, rank=2),
         axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens", "keys", "padding")),
-        meaning="the peak memory of a call, and what is kept between calls: `peak_bytes`, or `system_peak_bytes` if "
-        "that is unknown, and `held_bytes`"),
+        meaning="the peak memory of a call, and what is kept between calls: `peak_bytes` and `held_bytes`"),
     Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the most that a call held at once beyond input and weights, by the events of torch's allocator; empty "
         "if a runtime has its own"),
@@ -271,13 +252,6 @@ _TABLE = (
     Metric("device_used_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="by how much the used memory of a GPU grew over the first call: what the caching allocator reserved, "
         "and what bypasses it, such as kernels, graphs, and what cuBLAS and cuDNN keep"),
-    Metric("system_peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the peak as the operating system saw it, on a CPU: of other runtimes and your own "
-        "implementations, of all with `check_memory`"),
-    Metric("huge_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=SMALLEST,
-        heading=Heading("huge pages", place=65, rank=13),
-        meaning="the bytes in transparent huge pages that the process got for its first calls and for the memory that "
-        "it keeps for later ones; on a CPU that retains memory, if its system has them"),
     # compilation
     Metric("compile_s", unit=Unit.SECONDS, reported=True, in_table=False,
         meaning="the seconds that a case needs to be compiled in a process: its first call, or the building of another "
@@ -317,13 +291,13 @@ _TABLE = (
 )  # fmt: skip
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
-"""All metrics by name, in the order of results.csv."""
+"""All metrics by name."""
 
 REPORTED: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.reported}
 """The metrics that a worker may report, and that a line of the journal has."""
 
 COLUMNS: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.in_table}
-"""The metrics that are a column of results.csv."""
+"""The metrics that are a column of a table; `bench.store.table` says which of them results.csv has."""
 
 
 def combine(processes: Sequence[Values], *, is_ok: bool) -> dict[str, Any]:

@@ -10,22 +10,17 @@ from pathlib import Path
 
 import msgspec
 
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
 from bench.store import journal
-from bench.store.environment import ENVIRONMENT
-from bench.store.files import IGNORED, LOCK
 from bench.store.journal import Contents
 from bench.store.record import SCHEMA_VERSION
 from bench.store.typed import decode
 
 WISHES = ("bound", "within_s")
 """The values of an effort that a run may go on with in place of its own: how sure its answers should be, and when."""
-
-BEFORE_THE_PLAN = (LOCK, IGNORED, ENVIRONMENT)
-"""The files of a run that may be in its folder before it has a journal, as after a kill."""
 
 WAYS_OUT = "use a new folder, or --extend to add to this one"
 
@@ -87,17 +82,6 @@ def of(contents: Contents) -> Sweep | None:
         raise WrongRequest(f"{contents.path} holds no plan of attention-bench ({error})") from None
 
 
-def of_records(contents: Contents) -> Sweep | None:
-    """Return a plan of what a journal holds, with the usual effort and the usual baseline; None without records."""
-    records = contents.records
-    if not records:
-        return None
-    own = tuple(dict.fromkeys(each.case.implementation for each in records if each.case.implementation != CONTROL))
-    baseline = Sweep.baseline if Sweep.baseline in own else own[0]
-    points = tuple(dict.fromkeys(record.case.point for record in records))
-    return Sweep(contents.path.resolve().parent.name, points, own, baseline)
-
-
 def continued(
     asked: Sweep,
     own: Sweep | None,
@@ -133,22 +117,9 @@ def wanted(asked: Request) -> Sweep:
     if own is None or asked.run is None:
         if asked.extend:
             raise WrongRequest(f"--extend adds to a run, and {asked.run or 'without --run DIR there'} is none")
-        if asked.run:
-            _check_free(asked.run)
         return load_sweep(asked)
     sweep = load_sweep(asked) if asked.is_named else _changed(own, asked)
     return continued(sweep, own, asked.run, extend=asked.extend, way_out=WAYS_OUT)
-
-
-def _check_free(folder: Path) -> None:
-    """Raise WrongRequest for a folder that holds files, and no journal among them."""
-    if not folder.is_dir() or (folder / journal.JOURNAL).exists():
-        return
-    if others := sorted({path.name for path in folder.iterdir()} - {*BEFORE_THE_PLAN}):
-        raise WrongRequest(
-            f"--run {folder} must be a run folder, an empty one or a new one; it has {others[0]} and no "
-            f"{journal.JOURNAL}"
-        )
 
 
 def _changed(own: Sweep, asked: Request) -> Sweep:

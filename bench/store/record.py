@@ -22,22 +22,19 @@ from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
 
-SCHEMA_VERSION = 12
-"""The version of the journal's lines."""
-
-OLDEST_SCHEMA = 9
-"""The oldest version that is read; a value that its lines lack is empty, or the one that its column declares."""
+SCHEMA_VERSION = 13
+"""The version of all files of a run; no other one is read."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
 
 Status = Annotated[str, Meta(pattern=rf"^({'|'.join(STATUSES)})\Z")]
 
-MAY_LACK = ("others", "product_s", "copy_s", "host_s")
+MAY_LACK = ("others", "host_s")
 """The columns of samples that may be empty."""
 
 ABSENT = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
-"""The values of columns that a line leaves out."""
+"""The values of columns that a line leaves out: those of layers that don't use them."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +42,15 @@ class Samples:
     """The samples of one implementation in one process, as columns of equal length.
 
     `rounds` are the numbers of the rounds; `timings_s` are the seconds per call of each timing of a sample;
-    `switches` and `faults` are the involuntary context switches and minor page faults during a sample;
+    `switches` are the involuntary context switches during a sample;
     `others` is the share of the free cores that other processes kept busy around the sample, empty in old runs;
     `host_s` are the host's seconds per call on a GPU, empty on a CPU and in old runs.
-    `product_s` and `copy_s` are the seconds of the speed probe's work around the sample, empty if there was no probe.
     """
 
     rounds: tuple[Count, ...] = ()
     timings_s: tuple[Annotated[tuple[Seconds, ...], Meta(min_length=1)], ...] = ()
     switches: tuple[Count, ...] = ()
-    faults: tuple[Count, ...] = ()
     others: tuple[Amount, ...] = ()
-    product_s: tuple[Amount, ...] = ()
-    copy_s: tuple[Amount, ...] = ()
     host_s: tuple[Amount, ...] = ()
 
     def __post_init__(self) -> None:
@@ -77,7 +70,7 @@ class Samples:
     def rounded(self) -> Self:
         """Return the samples as a journal holds them: times with seven digits, and what is around them with five.
 
-        A clock of nanoseconds tells seven digits of 10 ms; the speed probe scatters in its third digit.
+        A clock of nanoseconds tells seven digits of 10 ms.
         """
         timings_s = tuple(tuple(_digits(each, 7) for each in timings) for timings in self.timings_s)
         around: dict[str, Any] = {name: tuple(_digits(each, 5) for each in getattr(self, name)) for name in MAY_LACK}
@@ -150,28 +143,22 @@ def reported(name: str, value: Any) -> Any:
     return convert(value, kind, name)
 
 
-class Versioned(msgspec.Struct):
-    """What says by which version it was written."""
-
+class _Versioned(msgspec.Struct):
     schema_version: int
 
 
-def schema_of(content: bytes) -> int:
-    """Return the schema_version of JSON; raises ValueError if it has none."""
-    return decode(Versioned, content).schema_version
+def check_schema(content: bytes) -> None:
+    """Raise WrongRequest for JSON of another schema_version, ValueError for one without."""
+    check_version(decode(_Versioned, content).schema_version)
 
 
-def check_schema(version: int, newest: int = SCHEMA_VERSION, what: str = "results", oldest: int = 0) -> None:
-    """Raise WrongRequest if files were written by a newer suite than this one, or by one that is too old."""
-    if version > newest:
-        raise WrongRequest(
-            f"{what} have schema_version {version}; this suite reads up to {newest}, so update the suite"
-        )
-    if version < oldest:
-        raise WrongRequest(
-            f"{what} have schema_version {version}; this suite reads {oldest} and newer, so read them with the suite "
-            "that wrote them, or measure again"
-        )
+def check_version(version: int) -> None:
+    """Raise WrongRequest if this suite doesn't read files of a version, with what does."""
+    if version != SCHEMA_VERSION:
+        reader = "update the suite"
+        if version < SCHEMA_VERSION:
+            reader = "the suite that wrote it reads it, at the commit that environment.json names"
+        raise WrongRequest(f"schema_version is {version} and this suite reads {SCHEMA_VERSION} alone: {reader}")
 
 
 Line: Any = msgspec.defstruct(
@@ -223,7 +210,7 @@ def decode_line(content: bytes) -> Record:
 
     Raises WrongRequest for another schema, ValueError for anything else that is no line.
     """
-    check_schema(schema_of(content), oldest=OLDEST_SCHEMA)
+    check_schema(content)
     line = decode(Line, content)
     check_texts(*(getattr(line, name) or "" for name in TEXTS))
     if line.status == "ok" and not line.samples.rounds:

@@ -92,11 +92,11 @@ def test_latency_is_the_median_over_processes_of_the_median_over_samples() -> No
 
 def test_one_process_has_a_latency_and_no_interval() -> None:
     """Of the timings of a sample the shortest counts, because a delay can only add; what doesn't apply is missing."""
-    disturbed = Samples((0, 1), ((3.0, 9.0, 4.0), (5.0, 3.0, 8.0)), (0, 0), (0, 0))
+    disturbed = Samples((0, 1), ((3.0, 9.0, 4.0), (5.0, 3.0, 8.0)), (0, 0))
     row = only(measured("eager", 0, of=disturbed, kernels=("aten::bmm", "aten::_softmax")))
     assert row["latency_s"] == 3.0
     missing = ["latency_low_s", "latency_high_s", "detail", "compile_cold_s", "compile_warm_s", "graphs", "peak_bytes"]
-    assert row[[*missing, "compute_speed", "memory_speed", "full_speed_share"]].isna().all()
+    assert row[missing].isna().all()
     assert row[["env_id", "torch_version"]].tolist() == [ORIGIN.env_id, ORIGIN.torch_version]
     assert row["kernels"] == "aten::bmm;aten::_softmax"
 
@@ -190,8 +190,8 @@ def test_a_run_ends_when_its_last_replicate_does() -> None:
     ("samples", "flagged"),
     [
         ([samples(1.0, 1.0, switches=(0, 40)), samples(0.01, 1.0, 1.0, switches=(1, 1, 0))], 0.4),
-        ([Samples((0, 1, 2, 3), ((0.01,) * 3,) * 4, switches=(0, 1, 2, 3), faults=(0,) * 4)], 0.25),
-        ([Samples((0, 1, 2), ((1.0,),) * 3, (0,) * 3, (0,) * 3, others=(0.5, 0.1, 1.0))], 2 / 3),
+        ([Samples((0, 1, 2, 3), ((0.01,) * 3,) * 4, switches=(0, 1, 2, 3))], 0.25),
+        ([Samples((0, 1, 2), ((1.0,),) * 3, (0,) * 3, others=(0.5, 0.1, 1.0))], 2 / 3),
     ],
     ids=["switches", "timings", "others"],
 )
@@ -205,35 +205,6 @@ def test_a_sample_is_flagged_that_was_disturbed(samples: list[Samples], flagged:
     assert only(*records)["flagged_share"] == pytest.approx(flagged)
     of_gpu = [dataclasses.replace(each, case=case("eager", device="cuda", timing="device-hot")) for each in records]
     assert only(*of_gpu)["flagged_share"] == 0
-
-
-def test_the_machines_speed_is_relative_to_its_highest() -> None:
-    """The second process knows a higher speed than the first, so it counts for both."""
-    records = [
-        measured(
-            "eager",
-            process,
-            of=Samples((0, 1), ((1.0,),) * 2, (0, 0), (0, 0), product_s=product_s, copy_s=(0.01, 0.02)),
-            products_per_s=highest,
-            copies_per_s=100.0,
-        )
-        for process, (product_s, highest) in enumerate([((0.02, 0.0105), 90.0), ((0.01, 0.05), 100.0)])
-    ]
-    speeds = only(*records)[["compute_speed", "memory_speed", "full_speed_share"]].tolist()
-    assert speeds == pytest.approx([(1 / 0.0105 + 1 / 0.02) / 2 / 100, 0.75, 0.5])
-
-
-@pytest.mark.parametrize(
-    ("processes", "faults"),
-    [
-        ([(Samples((0, 1), ((1.0,) * 3,) * 2, (0, 0), (30, 42)), 4)], 3.0),
-        ([(samples(1.0, faults=(10,)), 1), (samples(1.0, faults=(0,)), 9)], 1.0),
-    ],
-)
-def test_page_faults_are_those_of_one_call(processes: list[tuple[Samples, int]], faults: float) -> None:
-    """Samples of three timings of four calls have twelve calls each; a process weighs as many as it made."""
-    records = [measured("eager", n, of=of, calls_per_timing=calls) for n, (of, calls) in enumerate(processes)]
-    assert only(*records)["page_faults"] == pytest.approx(faults)
 
 
 @pytest.mark.parametrize(
@@ -254,22 +225,6 @@ def test_error_is_the_largest_of_all_processes() -> None:
     """A process without a figure hides no other one's."""
     records = [measured("sdpa", number, error=value) for number, value in enumerate([1e-7, None, 3e-7, 2e-7])]
     assert only(*records)["error"] == 3e-7
-
-
-def test_a_slow_start_is_stated_if_it_is_beyond_chance() -> None:
-    """The first two of eight rounds took a fifth longer in each process, or in one of two: then chance may do it.
-
-    If the rest varies, it is stated if all of the first took a tenth longer than all of the last ones, in most
-    processes; of one process nothing else is known.
-    """
-    slow, even = samples(1.2, 1.2, *[1.0] * 6), samples(*[1.0] * 8)
-    late = samples(*[1.5] * 4, 2.0, 0.9, 1.0, 0.9)
-    starts = [
-        only(*(record(process=number, samples=samples) for number, samples in enumerate(processes)))["slow_start"]
-        for processes in ((slow, slow), (slow, even), (even, even), (late, even, late), (late, even), (late,), (even,))
-    ]
-    assert starts[:6] == pytest.approx([0.2, 0.0, 0.0, 0.5, 0.0, 0.5])
-    assert pd.isna(starts[6])
 
 
 # speed-ups

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.machine import facts
+from bench.machine import nvml
 from bench.plan.case import Case
 from bench.profiling import traces
 from bench.profiling.traces import Traced
@@ -90,7 +90,7 @@ def test_a_run_of_a_gpu_is_refused_where_there_is_none(
     tmp_path: Path, asked: list[Case], refused: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one line, before any process starts for one of its cases."""
-    monkeypatch.setattr(facts, "gpus", list)
+    monkeypatch.setattr(nvml, "gpus", list)
     at = vit_s(device="cuda", timing="device-cold")
     table.save(results([Case(at, name) for name in ("eager", "sdpa")]), tmp_path)
     assert "device = cuda can't be used here" in refused("profile", tmp_path)

@@ -70,9 +70,9 @@ class Shown:
         self.out = on(width, height)
         self.progress = Progress(sweep, sweep.points, self.out)
         self.progress.opened(Path(folder))
-        rows = SimpleNamespace(rows=of_records(records(0) + records(1), "eager").rows)
+        rows = of_records(records(0) + records(1), "eager").rows
         warnings = ["the machine is busy"]
-        run = SimpleNamespace(records=rows, warnings=warnings, end_s=lambda _: 90.0, finished=lambda: done)
+        run = SimpleNamespace(rows=rows, warnings=warnings, end_s=lambda _: 90.0, finished=lambda: done)
         self.progress.follow(cast(Run, run))
 
     def written(self) -> str:

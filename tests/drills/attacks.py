@@ -1,9 +1,9 @@
 """What the suite rejects of what is wrong or dishonest, and of what is honest: python -m tests.drills.attacks [RUNS].
 
 Each run measures in new processes, with new inputs, as a user's run does: the dishonest kernels of `tests.hacks`,
-the wrong ones of `tests.mutants` and of `tests.mutants_of_attention`, each at a point at which it is
-wrong, and what the suite ships beside them. Prints how many of each were rejected, and the names of those that should
-not have been, or should have been.
+the wrong ones of `tests.mutants` and of `tests.mutants_of_attention`, each at a point at which it is wrong, and beside
+them what the suite ships and the odd honest ones of `tests.honest`. Prints how many of each were rejected, and the
+names of those that should not have been, or should have been.
 """
 
 import sys
@@ -16,7 +16,7 @@ from bench.engine.run import Run
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
-from tests import hacks, mutants, mutants_of_attention
+from tests import hacks, honest, mutants, mutants_of_attention
 from tests.make.points import of_layer, point
 
 SHIPPED = ("eager", "manual", "online", "sdpa", "sdpa_math")
@@ -33,6 +33,8 @@ def groups() -> Iterator[tuple[str, Point, list[str]]]:
     """Yield points with what is planted there and the kind of that."""
     for at, expected in hacks.every_hack().items():
         yield "dishonest", at, [name for name, end in expected.items() if not end.startswith("ok")]
+    for mode, own in (("inference", honest.ALL), ("train", honest.IN_TRAINING)):
+        yield "honest", point(**hacks.LONG, mode=mode), [f"tests.honest:{name}" for name in own]
     for dtype in ("float32", "bfloat16"):
         yield "wrong", point(**hacks.LONG, dtype=dtype), WRONG
         for mode, of in (("inference", mutants_of_attention.WRONG), ("train", mutants_of_attention.WRONG_GRADIENTS)):
@@ -56,7 +58,7 @@ def ends(sweep: str, wanted: Mapping[Point, Sequence[str]]) -> Generator[tuple[C
     ):
         for at, names in wanted.items():
             while missing := [name for name in run.missing(at) if name in names]:  # a crash is tried again
-                run.replicate({at: missing}, SHORTEST)
+                run.replicate(at, missing, SHORTEST)
             for row in run.summary.rows(at):
                 if row["status"] != "unsupported":
                     yield Case(at, row["implementation"]), row["status"], row["detail"]

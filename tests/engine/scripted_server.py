@@ -29,6 +29,9 @@ GIB = 1 << 30
 PIPE_S = 1e-6
 """The seconds that a request and its reply take beside what is timed."""
 
+ITEMS = 2
+"""The items of a batch at the points of these tests."""
+
 WORK = {"flops": 1000, "least_bytes": 8}
 
 end = os._exit
@@ -50,6 +53,7 @@ class Worker:
     def __init__(self) -> None:
         self._name = ""
         self._samples = 0
+        self._calls: list[list[Any]] = []
         self._factor = 1.0
 
     def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
@@ -65,6 +69,10 @@ class Worker:
             "modules": {},
         }
 
+    def variable(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+        """Reply with an environment variable."""
+        return {"value": os.environ.get(request["name"])}
+
     def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Describe a layer of one weight that brings in no code."""
         channel.announce("model")
@@ -73,13 +81,6 @@ class Worker:
         shape = [request["point"][name] for name in ("batch", "num_tokens", "channels")]
         seen = {"input": shape, "output": shape, "weights": [["weight", shape[1:]]], "modules": {}}
         return {"status": "ok", "detail": "", "raised": "", "seen": seen}
-
-    def memory(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Reply with a setting of the allocator as the peak of a case, which a thread of the tests doesn't have."""
-        channel.announce("memory")
-        if request["implementation"] == "test:exits_in_memory":
-            end(1)
-        return {"peak_bytes": int(os.environ.get("MALLOC_TRIM_THRESHOLD_", "65536"))}
 
     def arrive(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Need no time for that."""
@@ -107,14 +108,6 @@ class Worker:
         free_bytes = 10 * GIB if case["point"]["device"] != "cpu" else None
         return {**outcome, "free_bytes": free_bytes, "call_s": _timing_s()}
 
-    def begin(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Make no memory."""
-        return self._outcome({})
-
-    def keep(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Keep nothing."""
-        return self._outcome({})
-
     def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Wait as long as the sample takes, or end in the second one as the name says."""
         self._samples += 1
@@ -128,8 +121,8 @@ class Worker:
         first_s /= 1 + self._name.startswith("test:half")
         timings = len(request["keys"])
         monotonic.sleep(PIPE_S + (timings * first_s if self._name != "test:impossible" else 0.0))
-        claims = self._claims(first_s, timings)
-        return {**claims, "held": [0] * timings}
+        self._calls += [[key, 0, item] for key in request["keys"] for item in range(ITEMS)]
+        return self._claims(first_s, timings)
 
     def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
         """Return what a sample claims; it is true unless the name says another thing."""
@@ -141,9 +134,8 @@ class Worker:
                 first_s, used_s = 1e-9, timings * 1e-9
             case "test:two_cores":
                 used_s *= 2
-        sample = {"timings_s": [first_s] * timings, "switches": 0, "faults": 1}
-        work = {"used_s": used_s, "cpu_s": self._cpu_s()}
-        return {"status": "ok", "sample": sample, **work}
+        sample = {"timings_s": [first_s] * timings, "switches": 0}
+        return {"status": "ok", "sample": sample, "used_s": used_s}
 
     def finish(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """End the rounds."""
@@ -152,9 +144,11 @@ class Worker:
         return self._outcome({})
 
     def _hand_over(self, request: dict[str, Any]) -> None:
-        """Give its name as each of the outputs."""
+        """Give its name as each of the outputs, with the timed calls that it keeps: all, unless the name says less."""
+        kept = self._calls[: 1 if self._name == "test:keeps_one" else None]
+        kept += [[1, 0, 0]] * (self._name == "test:keeps_others")
         for path in request["files"].values():
-            Path(path).write_text(self._name)
+            Path(path).write_text(json.dumps([self._name, kept]))
 
     def do(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Do as the request says."""
@@ -203,16 +197,7 @@ class Worker:
             status, detail = "error", "no"
         elif self._name == "test:raises_in_b" and _is_b():
             status, detail = "incorrect", "wrong"
-        return {"status": status, "detail": detail, "metrics": metrics, "cpu_s": self._cpu_s()}
-
-    def _cpu_s(self) -> float:
-        """Return the processor's seconds that this process claims to have used."""
-        match self._name:
-            case "test:worked_before":
-                return 1e6
-            case "test:works":
-                return 2 * monotonic.now_s()  # as two cores that are always busy
-        return 0.0
+        return {"status": status, "detail": detail, "metrics": metrics}
 
 
 def misbehave(what: str, request: dict[str, Any], channel: Channel) -> None:
@@ -258,7 +243,6 @@ class Judge:
 
     def __init__(self) -> None:
         self._expected: set[str] = set()
-        self._probes = 0
 
     def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Reply with the work of a call, or end as TEST_REFERENCE says."""
@@ -275,20 +259,18 @@ class Judge:
         self._expected |= {*request["shifts"]}
         return {"status": "ok", "detail": "", "own_cause": True, "work": WORK, "peak": 4.0, "remark": ""}
 
-    def expect_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply that all was computed."""
-        assert request["parts"]
-        return {"status": "ok", "detail": "", "own_cause": True}
-
     def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Find an output right or wrong, or end, as the name says that is in the file."""
         if request["check"] not in self._expected:
             raise KeyError(request["check"])
-        return self._compared(Path(request["outputs"]).read_text(), request["check"], request["allowed"])
+        name, _ = json.loads(Path(request["outputs"]).read_text())
+        return self._compared(name, request["check"], request["allowed"])
 
     def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Find the outputs of timed calls right or wrong, as the name says that is in the file."""
-        return self._compared(Path(request["outputs"]).read_text(), TIMED, request["allowed"])
+        """Find the outputs of timed calls right or wrong, as the name says that is in the file, and name the calls."""
+        name, calls = json.loads(Path(request["outputs"]).read_text())
+        compared = self._compared(name, TIMED, request["allowed"])
+        return {"status": "ok", "detail": "", **compared, "calls": calls}
 
     def _compared(self, name: str, check: str, allowed: float) -> dict[str, Any]:
         if name == "test:ends_the_judge":
@@ -303,18 +285,7 @@ class Judge:
     def rates(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
         """Take a millisecond, and reply with made-up rates."""
         monotonic.sleep(1e-3)
-        return {"flops_per_s": 1e9, "bytes_per_s": 1e9, "cpu_s": 0.0}
-
-    def probe(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Take longer each time and reply so, or end as TEST_PROBE says."""
-        self._probes += 1
-        match os.environ.get("TEST_PROBE"):
-            case "no memory":
-                return {"product_s": 0.0, "copy_s": 0.0, "cpu_s": 0.0}
-            case "killed once" if _is_first("probe"):
-                kill(signal.SIGKILL)
-        monotonic.sleep(3e-4 * self._probes)
-        return {"product_s": 1e-4 * self._probes, "copy_s": 2e-4 * self._probes, "cpu_s": 0.0}
+        return {"flops_per_s": 1e9, "bytes_per_s": 1e9}
 
 
 def _timing_s() -> float:

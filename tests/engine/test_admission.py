@@ -13,7 +13,7 @@ from bench.engine.admission import (
     reference_bytes,
     too_large,
 )
-from bench.machine import facts
+from bench.machine import facts, nvml
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Effort, Sweep
@@ -65,23 +65,23 @@ def test_a_gpu_that_is_not_there_is_refused(
     monkeypatch.setattr(facts, "torch_version", lambda: "2.13.0")
     monkeypatch.setattr(facts, "torch_cuda", lambda: cuda)
     monkeypatch.setattr(facts, "torch_hip", lambda: hip)
-    monkeypatch.setattr(facts, "gpus", lambda: gpus)
+    monkeypatch.setattr(nvml, "gpus", lambda: gpus)
     away = point(device="cuda:1", timing="device-cold")
-    assert refusal(check_devices, on(away)) == f"device = cuda:1 can't be used here {rule}"
+    assert refusal(check_devices, on(away)).startswith(f"device = cuda:1 can't be used here {rule}; docs/gpu.md")
     check_devices(on(away, point()))
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
-    monkeypatch.setattr(facts, "gpus", lambda: ["A", "A"])
+    monkeypatch.setattr(nvml, "gpus", lambda: ["A", "A"])
     check_devices(on(away))
 
 
 def test_a_timing_that_no_device_of_a_sweep_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing would be measured; beside a point that can be timed so, the others end as unsupported."""
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
-    monkeypatch.setattr(facts, "gpus", lambda: ["A"])
+    monkeypatch.setattr(nvml, "gpus", lambda: ["A"])
     wrong = point(timing="device-hot")
     assert refusal(check_devices, on(wrong)) == "timing = device-hot can't be used on cpu; expected host"
     check_devices(on(wrong, point(device="cuda", timing="device-hot")))
-    monkeypatch.setattr(facts, "gpus", list)
+    monkeypatch.setattr(nvml, "gpus", list)
     both = refusal(check_devices, on(wrong, point(device="cuda", timing="device-hot")))
     assert "device = cuda can't be used here" in both
     assert "timing = device-hot can't be used on cpu" in both

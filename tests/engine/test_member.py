@@ -9,12 +9,12 @@ from bench.engine import member
 from bench.engine.member import Claims, Ended, Ending, Member, Prepared
 from bench.engine.pool import Pool
 from bench.store.record import Samples
-from tests.engine.test_records import HERE
+from tests.engine.test_run_folder import HERE
 from tests.make.records import case, samples
 
-OUTCOME = {"status": "ok", "detail": "", "metrics": {}, "cpu_s": 0}
-SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0, "faults": 3}
-REPLY = {"sample": SAMPLE, "held": [0, 2], "used_s": 0.01, "cpu_s": 1.0}
+OUTCOME = {"status": "ok", "detail": "", "metrics": {}}
+SAMPLE = {"timings_s": [1e-3, 2e-3], "switches": 0}
+REPLY = {"sample": SAMPLE, "used_s": 0.01}
 
 
 def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | None = None) -> Claims:
@@ -55,7 +55,7 @@ def test_a_timing_of_one_short_call_is_worked_on_one_core() -> None:
 def test_whole_replies_pass() -> None:
     """Other values beside the expected ones do no harm."""
     assert member.read({**OUTCOME, "free_bytes": None}, Ending).status == "ok"
-    assert member.sampled({**REPLY, "status": "ok"}, 2, 3).sample.timings_s == [1e-3, 2e-3]
+    assert member.sampled({**REPLY, "status": "ok"}, 2).sample.timings_s == [1e-3, 2e-3]
     assert member.calls_per_timing({"calls_per_timing": 3}) == 3
     prepared = member.read({"call_s": 0.5, "free_bytes": 7}, Prepared)
     assert (prepared.call_s, prepared.free_bytes) == (0.5, 7)
@@ -76,7 +76,7 @@ def detail_of(call: Any, *given: Any) -> str:
         {"detail": 3},
         {"metrics": []},
         {"metrics": {"pid": 1}},
-        {"cpu_s": float("nan")},
+        {"metrics": 3},
     ],
 )
 def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
@@ -95,20 +95,13 @@ def test_an_outcome_of_another_kind_is_a_crash(wrong: dict[str, Any]) -> None:
         {"timings_s": ["1", "1"]},
         {"timings_s": [1.0, float("inf")]},
         {"switches": -1},
-        {"faults": 2**63},
+        {"switches": 2**63},
         {"timings_s": [1.0, 10**400]},
     ],
 )
 def test_a_sample_that_no_clock_gives_is_a_crash(wrong: dict[str, Any]) -> None:
     """A timing is a positive number, a count is whole."""
-    assert next(iter(wrong)) in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2, 3)
-
-
-@pytest.mark.parametrize("value", [None, 3, -1, "1"])
-def test_each_timing_names_the_input_of_the_one_that_is_held(value: Any) -> None:
-    """The judge makes that input."""
-    assert "held" in detail_of(member.sampled, {**REPLY, "held": [0, value]}, 2, 3)
-    assert "held must have 2 values" in detail_of(member.sampled, {**REPLY, "held": [0]}, 2, 3)
+    assert next(iter(wrong)) in detail_of(member.sampled, {**REPLY, "sample": {**SAMPLE, **wrong}}, 2)
 
 
 @pytest.mark.parametrize(
@@ -118,21 +111,11 @@ def test_each_timing_names_the_input_of_the_one_that_is_held(value: Any) -> None
         ({"reuses": False, "import_s": 0.5}, ""),
         ({"reuses": True}, member.REUSES),
         ({"import_s": 20.04}, "its import takes 20 s in every process"),
-        (
-            {"denormals": {"weights": (3072, 9000), "results": (0, 5)}, "denormal_slowdown": 1.1},
-            "3,072 of 9,000 weights are denormal numbers, which slow many CPUs",
-        ),
-        (
-            {"denormals": {"weights": (0, 9)}, "denormal_slowdown": 26.1},
-            "a call computes with denormal numbers, which make a call take 26 times as long as with "
-            "torch.set_flush_denormal(True)",
-        ),
-        ({"denormals": {"weights": (0, 9)}, "denormal_slowdown": None}, ""),
         ({"reuses": True, "import_s": 3}, f"{member.REUSES}; its import takes 3 s in every process"),
     ],
 )
 def test_what_a_user_should_know_is_said(reply: dict[str, Any], words: str) -> None:
-    """One buffer for all outputs, a long import, and denormal numbers."""
+    """One buffer for all outputs, and a long import."""
     assert member.read({"call_s": 1.0, **reply}, Prepared).doubts == words
 
 
@@ -147,7 +130,6 @@ def test_a_timing_has_a_whole_number_of_calls(calls: Any) -> None:
     [
         *({"call_s": value} for value in (None, 0.0, -1.0, "1", float("nan"))),
         *({"remark": 3}, {"reuses": "yes"}, {"import_s": "20"}, {"free_bytes": "7"}),
-        *({"denormals": 3}, {"denormal_slowdown": "2"}),
     ],
 )
 def test_what_is_known_of_one_that_is_prepared_has_its_type(wrong: dict[str, Any]) -> None:

@@ -243,28 +243,20 @@ def test_a_point_has_one_judge(one: Pool) -> None:
     one.replace(point())
     assert (lives(first.pid), lives(second.pid)) == (False, True)
     third = one.judge(point())
-    one.dismiss(keep=[point()])
+    one.dismiss(keep=point())
     assert (lives(third.pid), lives(second.pid)) == (True, False)
     one.dismiss()
     assert not lives(third.pid)
     assert lives(one.judge(point(num_tokens=9)).pid)
 
 
-def test_system_memory_has_a_process_that_returns_memory(one: Pool) -> None:
-    """The server of that process has the allocator's settings for that, and no other worker has them."""
-    request = {"request": "memory", "implementation": "eager"}
-    with one.memory_worker(1) as returning, one.worker(point()) as retaining:
-        assert returning.ask(request, CHECK_S)["peak_bytes"] == 1 << 16
-        assert retaining.ask(request, CHECK_S)["peak_bytes"] > 1 << 16
-
-
 def test_servers_that_no_point_needs_end(one: Pool) -> None:
-    """So do the one for memory and the judge; those of a point's settings stay, and any may start anew."""
+    """So does their judge; those of a point's settings stay, and any may start anew."""
     kept, ended = server_of(one.worker(point())), server_of(one.worker(point(threads=2)))
-    ended_too = {server_of(one.memory_worker(2)), one.judge(point(threads=2)).pid}
+    judge = one.judge(point(threads=2)).pid
     one.keep([point(num_tokens=9), point(allocator="system")])
     assert lives(kept)
-    assert not any(lives(pid) for pid in (ended, *ended_too))
+    assert not any(lives(pid) for pid in (ended, judge))
     assert server_of(one.worker(point())) == kept
     assert server_of(one.worker(point(threads=2))) != ended
 

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
 from bench.engine.worker import Died, Worker, unheard
 from bench.machine import facts, monotonic, quiet, rates
+from bench.machine.quiet import Interference
 from bench.plan.case import Case, Point
 from bench.plan.work import Roof
 from bench.sampling.rounds import Length
@@ -97,6 +97,20 @@ def test_a_clock_that_lies_and_work_that_is_not_timed_are_errors(servers: Pool) 
     assert statuses(measured(servers, "test:two_cores", at=point(threads=2))) == ["ok"]
 
 
+@pytest.mark.parametrize(
+    ("name", "detail"),
+    [
+        ("test:keeps_one", "handed over 1 items and 0 whole outputs, expected "),
+        ("test:keeps_others", "handed over outputs of calls that it was not asked for"),
+    ],
+)
+def test_one_that_hands_over_fewer_or_other_calls_is_incorrect(name: str, detail: str, servers: Pool) -> None:
+    """A process draws itself what it keeps; the engine knows the keys it gave, and how many outputs there must be."""
+    eager, other = measured(servers, "eager", name).values()
+    assert (eager.status, other.status) == ("ok", "incorrect")
+    assert other.detail.startswith(detail)
+
+
 def test_the_hosts_work_beside_a_gpu_is_not_judged(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """There the host's time is not what is timed."""
     monkeypatch.setenv("TEST_GPU", "yes")
@@ -105,28 +119,21 @@ def test_the_hosts_work_beside_a_gpu_is_not_judged(servers: Pool, monkeypatch: p
 
 
 def test_an_impossible_time_is_an_error(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is taken again in turns with products before it counts as impossible; only this doubt raises known rates."""
-    monkeypatch.setattr(replicate, "TIMED_AGAIN_S", 0.01)
+    """The rates are measured again before it counts as impossible; only this doubt raises known rates.
+
+    On a busy machine it keeps its time, with a doubt.
+    """
     servers.roofs[rates.setting(point())] = Roof(1e8, 1e10)
     eager, other = measured(servers, "eager", "test:impossible").values()
     assert (eager.metrics["flops"], eager.metrics["least_bytes"]) == (1000, 8)
     assert (eager.metrics["ceiling_flops_per_s"], eager.metrics["ceiling_bytes_per_s"]) == (1e8, 1e10)
     assert (eager.status, other.status) == ("ok", "error")
     assert "impossible rate" in other.detail
-    assert len(other.claims.work) > len(other.samples.rounds)
     assert servers.roofs[rates.setting(point())] == Roof(1e9, 1e10)
-
-
-def test_rates_are_those_that_the_run_has_measured(
-    servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What lies in a file may come from anybody: with its rates nothing would be impossible."""
-    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
-    rates.remember(
-        "here", point(), {"flops_per_s": 9e9, "bytes_per_s": 9e9, "products_per_s": 1.0, "copies_per_s": 1.0}
-    )
-    (member,) = measured(servers, "eager").values()
-    assert (member.metrics["ceiling_flops_per_s"], member.metrics["ceiling_bytes_per_s"]) == (1e9, 1e9)
+    monkeypatch.setattr(Interference, "share", lambda _self: 0.5)
+    (doubtful,) = measured(servers, "test:impossible").values()
+    assert doubtful.status == "ok"
+    assert "perhaps an impossible rate" in doubtful.detail
 
 
 # The timings of a sample
@@ -141,42 +148,6 @@ def test_all_implementations_have_as_many_timings_as_the_baseline(
     members = measured(servers, "eager", "test:half")
     counts = {len(timings_s) for member in members.values() for timings_s in member.samples.timings_s}
     assert counts == {count}
-
-
-# The speed of the machine
-
-
-def test_each_sample_has_the_speed_of_the_machine_around_it(
-    servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The scripted probe becomes slower with each reading; the highest speed is kept for later runs."""
-    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
-    monkeypatch.setattr(quiet, "PROBE_SHARE", 0.5)  # so that there are several readings
-    members = measured(servers, "eager", "sdpa")
-    for member in members.values():
-        samples = member.samples
-        assert len(samples.product_s) == len(samples.copy_s) == len(samples.rounds)
-        assert list(samples.product_s) == sorted(samples.product_s)
-        assert samples.copy_s == pytest.approx([2 * product_s for product_s in samples.product_s])
-        assert samples.product_s[0] < samples.product_s[-1]
-        assert 1e-4 <= 1 / member.metrics["products_per_s"] < samples.product_s[-1]  # of the first reading, at best
-    kept = rates.recall("here", point())
-    assert kept == {name: members["eager"].metrics[name] for name in rates.PROBE}
-    rates.remember("here", point(), {"products_per_s": 1e9})
-    (member,) = measured(servers, "eager").values()
-    assert member.metrics["products_per_s"] == 1e9
-
-
-@pytest.mark.parametrize("ending", ["no memory", "killed once"])
-def test_a_probe_that_fails_ends_no_case(
-    ending: str, servers: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A judge that dies in it is replaced, with the expected outputs for the last comparisons."""
-    monkeypatch.setenv("TEST_PROBE", ending)
-    monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
-    members = measured(servers, "eager", "sdpa")
-    assert statuses(members) == ["ok", "ok"]
-    assert (not members["eager"].samples.product_s) is (ending == "no memory")
 
 
 # The judge
@@ -302,18 +273,35 @@ def _two_busy_cores(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_two_busy_cores")
-@pytest.mark.parametrize("name", ["test:rests", "test:worked_before"])
-def test_the_work_of_other_processes_counts(name: str, servers: Pool) -> None:
-    """Our own work before the rounds hides none of it, not even beside the first sample."""
-    (member,) = measured(servers, name).values()
-    assert min(member.samples.others) > 0.5
+@pytest.mark.parametrize(
+    ("cpu_s", "is_quiet"),
+    [(lambda: 0.0, False), (lambda: 1e6, False), (lambda: 2 * monotonic.now_s(), True)],
+    ids=["rests", "worked before", "works"],
+)
+def test_the_work_of_other_processes_counts(
+    cpu_s: Callable[[], float], is_quiet: bool, servers: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own work is none of it, and what our processes did before the rounds hides none, not beside any sample."""
+    monkeypatch.setattr(Worker, "cpu_s", property(lambda _worker: cpu_s()))
+    (member,) = measured(servers, "eager").values()
+    assert (max(member.samples.others) < 1) is is_quiet
+    assert (min(member.samples.others) > 0.5) is not is_quiet
 
 
-@pytest.mark.usefixtures("_two_busy_cores")
-def test_our_own_work_is_no_interference(servers: Pool) -> None:
-    """If our process keeps both cores busy, nothing is left for others, not even beside the first sample."""
-    (member,) = measured(servers, "test:works").values()
-    assert max(member.samples.others) < 1
+def test_a_process_that_works_while_it_waits_is_named(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that spins between calls takes a core from the others."""
+    start, spinning = Member.start, set[Worker | None]()
+
+    def started(member: Member, number: int) -> None:
+        start(member, number)
+        spinning.update([member.worker] if member.implementation == "sdpa" else [])
+
+    monkeypatch.setattr(Member, "start", started)
+    monkeypatch.setattr(Worker, "cpu_s", property(lambda each: monotonic.now_s() if each in spinning else 0.0))
+    eager, sdpa = measured(servers, "eager", "sdpa", length=Length(1.0, 12)).values()
+    assert (eager.status, sdpa.status) == ("ok", "ok")
+    assert "used 100% of a core while others were sampled" in sdpa.detail
+    assert eager.detail == ""
 
 
 # Cores

@@ -11,12 +11,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
-from bench.analyse.precision import changes
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import replicate
@@ -26,19 +24,17 @@ from bench.engine.pool import Pool
 from bench.engine.run import Deaths, Run
 from bench.engine.schedule import complete
 from bench.engine.worker import Died
-from bench.machine import facts, gpus, quiet, rates
+from bench.machine import facts, nvml, quiet
 from bench.machine.quiet import Preflight
 from bench.plan.case import CONTROL, Case, Point
-from bench.plan.errors import CannotWrite, WrongRequest
+from bench.plan.errors import WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
-from bench.sampling.rounds import LEAST_ROUNDS
 from bench.show.doubts import control_warning
 from bench.show.rows import plain
 from bench.store import environment, journal
 from bench.store.record import Record
-from bench.store.table import RESULTS, load
 from tests.clock import Clock, wait_by_hand
-from tests.machine.test_gpus import A_GPU
+from tests.machine.test_nvml import A_GPU
 from tests.make.points import point
 from tests.refusals import refusal
 
@@ -63,7 +59,12 @@ def lines(folder: Path) -> Counter[tuple[Any, ...]]:
 def records_of(opened: Run, at: Point) -> list[Record]:
     """Measure a point by the schedule of its run, and return its records."""
     assert [*opened.measured([at])] == [at]
-    return opened.records.of(at)
+    return opened.records(at)
+
+
+def load(folder: Path) -> pd.DataFrame:
+    """Return the table of a run with the rows of the control."""
+    return AnalysedRun(folder).whole
 
 
 def ran(sweep: Sweep, folder: Path, *, extend: bool = False) -> pd.DataFrame:
@@ -88,7 +89,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = ("eager", *foreign, *(f"tests.mutants:{name}" for name in MUTANTS), *RUNTIMES)
     folder = tmp_path_factory.mktemp("real")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rates, "PATH", folder / "ceilings.json")
         patch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
         ran(swept(*names, effort=ONE, tokens=(5,)), folder / "run")
     return folder / "run"
@@ -113,7 +113,7 @@ def test_real_workers_measure_real_faults(real: Path) -> None:
 
 
 def test_another_runtime_is_built_and_asked(real: Path) -> None:
-    """Its row has the time of building, what it says that it ran, and the system's figure for its memory alone.
+    """Its row has the time of building and what it says that it ran, and no memory, which it hides.
 
     If its output is wrong, the reason has what it says of its precision. One that can't be built is an error, and the
     others go on.
@@ -122,9 +122,8 @@ def test_another_runtime_is_built_and_asked(real: Path) -> None:
     eager, own, halved, broken = (rows[name] for name in ("eager", *RUNTIMES))
     assert (own["status"], own["kernels"]) == ("ok", "matmul float32;exp float32")
     assert own["compile_cold_s"] > 0
-    assert own["peak_bytes"] is None
-    assert own["memory_bytes"] == own["system_peak_bytes"] is not None
-    assert (eager["memory_bytes"], eager["system_peak_bytes"]) == (eager["peak_bytes"], None)
+    assert own["memory_bytes"] is own["peak_bytes"] is None
+    assert eager["memory_bytes"] == eager["peak_bytes"] + eager["held_bytes"]
     assert halved["status"] == "incorrect"
     assert "Halved says that it computes in bfloat16: matmul" in halved["detail"]
     assert (broken["status"], "libnumpy.so.7" in broken["detail"]) == ("error", True)
@@ -133,35 +132,11 @@ def test_another_runtime_is_built_and_asked(real: Path) -> None:
 @pytest.mark.toolchain
 def test_openvino_is_not_blamed_for_the_core_that_it_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It moves its process back to the core on which it was built; of three replicates one or more would show that."""
-    monkeypatch.setattr(rates, "PATH", tmp_path / "ceilings.json")
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
     effort = dataclasses.replace(QUICK, processes=3)
     table = ran(swept("eager", "openvino", effort=effort, tokens=(197,)), tmp_path / "run")
     assert {*table["status"]} <= {"ok", "error"}
     assert not table["detail"].str.contains("the cores to run on").any()
-
-
-@scripted
-def test_a_table_that_lacks_points_at_the_end_is_said(tmp_path: Path) -> None:
-    """A run that can't write it ends in an error; the journal has all points."""
-    measured = engine.run(swept("eager"), tmp_path)
-    next(measured)
-    (tmp_path / RESULTS).mkdir()
-    with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
-        list(measured)
-    assert len({record.case.point for record in journal.read(tmp_path)}) == 2
-
-
-@scripted
-def test_the_systems_view_of_memory_comes_from_a_process_of_its_own(tmp_path: Path) -> None:
-    """If it is asked for, a process that returns freed memory measures it; one that dies there costs that figure."""
-    effort = dataclasses.replace(QUICK, check_memory=True)
-    table = ran(swept("eager", "test:exits_in_memory", "sdpa", effort=effort, tokens=(5,)), tmp_path).set_index(
-        "implementation"
-    )
-    assert (table["status"] == "ok").all()
-    assert table["system_peak_bytes"]["eager"] == table["system_peak_bytes"]["sdpa"] == 65536
-    assert table["system_peak_bytes"].isna()["test:exits_in_memory"]
 
 
 @scripted
@@ -309,19 +284,6 @@ def test_a_kill_from_outside_costs_nothing(
 # Memory that runs short
 
 
-@scripted
-def test_what_is_left_for_want_of_memory_gets_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With memory for two at once, each replicate measures the baseline and one more, until all are measured."""
-    monkeypatch.setattr(facts, "available_bytes", lambda: 256 << 20)
-    names = ("eager", "sdpa", "manual", "mha")
-    table = ran(swept(*names, tokens=(5,)), tmp_path)
-    assert table["status"].tolist() == ["ok"] * 4
-    assert table["processes"].tolist() == [6, 2, 2, 2]
-    assert table["speedup"].notna().all()
-    together = Counter(record.process for record in journal.read(tmp_path))
-    assert set(together.values()) == {2}
-
-
 def test_a_replicate_without_a_result_leaves_the_count_of_deaths() -> None:
     """A case that dies, is left for want of memory, and dies again is not tried for ever; a result starts anew."""
     deaths, death = Deaths(), Died("crashed", "ended")
@@ -380,11 +342,17 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
 
 @scripted
 def test_servers_of_settings_that_no_later_point_has_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first and the last point share theirs; those of the point between end when the last one begins."""
-    points, kept = (point(), point(allocator="system"), point(num_tokens=9)), list[set[str]]()
-    monkeypatch.setattr(Pool, "keep", lambda _, needed: kept.append({each.allocator for each in needed}))
+    """The first and the last point share theirs; those of the points between end when the next one begins."""
+    on_gpu = point(device="cuda", timing="device-cold")
+    points, kept = (point(), on_gpu, point(allocator="system"), point(num_tokens=9)), list[set[str]]()
+    monkeypatch.setattr(nvml, "gpus", lambda: [A_GPU])
+    monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
+    monkeypatch.setattr(
+        Pool, "keep", lambda _, needed: kept.append({f"{each.device} {each.allocator}" for each in needed})
+    )
     ran(Sweep("tiny", points, ("eager",), effort=ONE), tmp_path)
-    assert kept == [{"retained", "system"}] * 2 + [{"retained"}]
+    others = {"cpu retained", "cpu system"}
+    assert kept == [others | {"cuda retained"}] * 2 + [others, {"cpu retained"}]
 
 
 @scripted
@@ -485,27 +453,12 @@ def test_beyond_the_tokens_at_which_memory_ran_out_a_case_is_skipped(frontier: b
 
 
 @scripted
-def test_a_reference_that_cannot_fit_skips_the_point_before_a_worker_is_asked(tmp_path: Path) -> None:
-    """At ten million tokens every case ends as skipped for one and the same reason, at once."""
-    huge = Sweep("huge", (point(num_tokens=10_000_000), point(num_tokens=5)), ("eager", "sdpa"), effort=QUICK)
-    with Run(huge, tmp_path) as opened:
-        records = records_of(opened, huge.points[0])
-        assert [record.status for record in records] == ["skipped", "skipped"]
-        assert len({record.detail for record in records}) == 1
-        assert "no implementation can be checked here" in records[0].detail
-        assert "GiB" in records[0].detail
-        assert [record.status for record in records_of(opened, huge.points[1])] == ["ok"] * 4
-        assert opened.finished() == [*huge.points]
-
-
-@scripted
 def test_another_process_on_a_gpu_is_a_warning_where_the_run_uses_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the run and at its end; what is busy on the host counts only where the host's time is taken."""
-    monkeypatch.setattr(gpus, "seen", lambda: [dataclasses.replace(A_GPU, processes=(1,))])
+    monkeypatch.setattr(nvml, "gpus", lambda: [dataclasses.replace(A_GPU, processes=(1,))])
     monkeypatch.setattr(quiet, "warnings", lambda *_: ["the host is busy"])
-    monkeypatch.setattr(facts, "gpus", lambda: ["A GPU"])
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
     on_gpu = point(device="cuda", timing="device-cold")
     warned = []
@@ -527,7 +480,7 @@ def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: 
     """
     sweep = swept("eager", "test:half", "sdpa", control=True)
     with Run(sweep, tmp_path) as opened:
-        complete(opened, sweep.points[:1], 1, opened.replicate)
+        complete(opened, sweep.points[0], 1, opened.replicate)
         assert opened.finished() == []
     before = journal.read(tmp_path)
     table = ran(sweep, tmp_path)
@@ -545,28 +498,6 @@ def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: 
     assert sorted(table[~control]["rank"]) == [1, 1, 2, 2, 3, 3]
     with Run(sweep, tmp_path) as opened:
         assert opened.finished() == [*sweep.points]
-
-
-@scripted
-def test_a_control_that_is_off_widens_all_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process takes half as long as the baseline's in each replicate; a warning says by how much they differ."""
-    monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:half" if name == CONTROL else name)
-    table = ran(swept("eager", "sdpa", control=True), tmp_path)
-    assert re.search(r"a second eager differed from the first by up to (9\d|10\d)%", control_warning(table))
-    sdpa = table[table["implementation"] == "sdpa"]
-    ends = np.log((sdpa["speedup_high"] / sdpa["speedup_low"]).to_numpy(dtype=np.float64)) / 2
-    errors, freedoms = (sdpa[name].to_numpy(dtype=np.float64) for name in ("log_ratio_error", "log_ratio_freedom"))
-    assert (ends > 1.5 * stats.t.ppf(0.995, freedoms) * errors).all()
-
-
-@scripted
-def test_a_control_that_is_right_on_the_whole_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes a fifth longer in one replicate and a fifth less in the other, so its interval is wide and holds 1."""
-    monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:wavers" if name == CONTROL else name)
-    table = ran(swept("eager", "sdpa", control=True), tmp_path)
-    control = table[table["implementation"] == CONTROL]
-    assert ((control["speedup_low"] < 0.9) & (control["speedup_high"] > 1.1)).all()
-    assert control_warning(table) == ""
 
 
 @scripted
@@ -599,18 +530,6 @@ def test_a_run_that_began_without_a_control_goes_on_without_one(tmp_path: Path) 
     assert table["implementation"].tolist() == ["sdpa"]
 
 
-@scripted
-@pytest.mark.parametrize("baseline", ["test:raises", "test:exits"])
-def test_a_baseline_that_fails_leaves_the_control_without_a_ratio(tmp_path: Path, baseline: str) -> None:
-    """Both end in the same way, the others are measured, and nothing is said of differences."""
-    table = ran(swept(baseline, "sdpa", tokens=(5,), baseline=baseline, control=True), tmp_path).set_index(
-        "implementation"
-    )
-    assert table["status"][baseline] == table["status"][CONTROL] != "ok"
-    assert table["status"]["sdpa"] == "ok"
-    assert control_warning(load(tmp_path)) == ""
-
-
 # A race
 
 
@@ -641,20 +560,6 @@ def test_who_is_far_behind_is_left_out_of_a_race(tmp_path: Path) -> None:
     expected = {"eager": [0, 1], "sdpa": [0], "test:half": [0, 1], CONTROL: [0, 1]}
     assert processes(tmp_path) == {(tokens, name): own for tokens in (5, 7) for name, own in expected.items()}
     assert load(tmp_path)["speedup"].notna().all()
-
-
-@scripted
-def test_a_race_measures_those_on_that_may_be_the_fastest(tmp_path: Path) -> None:
-    """Two that are alike are measured on until the time is up, neither the baseline nor one far behind with them."""
-    sweep = racing("eager", "sdpa", "test:half", "test:half_too", bound=1e-9, within_s=0.3, tokens=(5,))
-    with Run(sweep, tmp_path) as opened:
-        records = records_of(opened, sweep.points[0])
-    numbers = processes(tmp_path)
-    assert (numbers[5, "eager"], numbers[5, "sdpa"]) == ([0, 1], [0])
-    assert numbers[5, "test:half"] == numbers[5, "test:half_too"] == [*range(len(numbers[5, "test:half"]))]
-    assert len(numbers[5, "test:half"]) > 2
-    assert len(records) == len(journal.read(tmp_path)) == sum(map(len, numbers.values()))
-    assert set(lines(tmp_path).values()) == {1}
 
 
 @scripted
@@ -712,104 +617,3 @@ def test_the_seconds_of_an_earlier_session_count(
         effort = dataclasses.replace(sweep.effort, within_s=within_s)
         with Run(dataclasses.replace(sweep, effort=effort), tmp_path) as opened:
             assert opened.end_s(2) - scripted_workers.now_s == pytest.approx(expected_s)
-
-
-@scripted
-def test_a_race_holds_all_precisions_of_a_shape_in_its_base(tmp_path: Path) -> None:
-    """One far behind in either is left out there; all of a replicate have the same rounds."""
-    sweep = racing("eager", "sdpa", "test:half", bound=0.02)
-    sweep = dataclasses.replace(sweep, points=(point(), point(dtype="bfloat16")))
-    ran(sweep, tmp_path)
-    together = Counter((record.process, record.seed) for record in journal.read(tmp_path))
-    assert sorted(together.values()) == [4, 6]
-
-
-# Spread over time
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_replicates_are_spread_evenly_in_turns_of_points(begun: bool, tmp_path: Path, scripted_workers: Clock) -> None:
-    """Both points are measured once before the second replicate of the first; a quarter of the time lies between.
-
-    A run that goes on has the replicates that are there behind it, and a run that has all doesn't wait.
-    """
-    sweep = swept("eager", tokens=(5, 7), effort=dataclasses.replace(QUICK, processes=2, spread_s=4000.0))
-    starts: dict[tuple[int, int], float] = {}
-
-    def begins(at: Point, process: int, *_: str) -> None:
-        starts.setdefault((process, at.num_tokens), scripted_workers.now_s)
-
-    with Run(sweep, tmp_path) as opened:
-        if begun:
-            records_of(opened, sweep.points[0])
-        begin_s = scripted_workers.now_s
-        opened.heard = begins
-        assert [*opened.measured()] == [*sweep.points]
-        order = [(0, 7), (1, 7)] if begun else [(0, 5), (0, 7), (1, 5), (1, 7)]
-        due_s = [begin_s + 4000.0 * index / len(order) for index in range(len(order))]
-        assert starts == dict(zip(order, map(pytest.approx, due_s), strict=True))
-        end_s = scripted_workers.now_s
-        assert [*opened.measured()] == [*sweep.points]
-        assert scripted_workers.now_s == end_s
-
-
-# Several precisions
-
-
-def in_precisions(*implementations: str, effort: Effort = QUICK) -> Sweep:
-    """Return a sweep of one shape in two precisions, and of another shape in one."""
-    points = (point(), point(num_tokens=5), point(dtype="bfloat16"))
-    return Sweep("precisions", points, implementations, effort=effort)
-
-
-@scripted
-def test_precisions_of_a_shape_are_measured_in_the_same_rounds(tmp_path: Path) -> None:
-    """Their replicates have the same numbers, seeds and rounds, so that a change of precision has a paired ratio.
-
-    Each precision has ratios to its own baseline; the other shape is measured by itself.
-    """
-    sweep = in_precisions("eager", "sdpa")
-    yielded = list(engine.run(sweep, tmp_path))
-    assert [len(records) for records in yielded] == [4, 4, 4]
-    assert set(lines(tmp_path).values()) == {1}
-    wide, other, narrow = yielded
-    drawn = [[(each.case.implementation, each.process, each.seed) for each in records] for records in (wide, narrow)]
-    assert drawn[0] == drawn[1]
-    assert {each.seed for each in other}.isdisjoint(each.seed for each in wide)
-    for one, two in zip(wide, narrow, strict=True):
-        assert one.samples.rounds[:LEAST_ROUNDS] == two.samples.rounds[:LEAST_ROUNDS]
-    table = load(tmp_path)
-    assert table["speedup_low"].notna().all()
-    assert [(each.case.implementation, each.point.dtype) for each in changes(journal.read(tmp_path), plain(table))] == [
-        ("eager", "bfloat16"),
-        ("sdpa", "bfloat16"),
-    ]
-
-
-@scripted
-def test_what_one_precision_lacks_is_measured_without_the_other(tmp_path: Path) -> None:
-    """A run that had one precision and is extended by another measures the new one alone, which is not paired."""
-    sweep = in_precisions("eager")
-    first = dataclasses.replace(sweep, points=sweep.points[:2])
-    ran(first, tmp_path)
-    before = journal.read(tmp_path)
-    ran(sweep, tmp_path, extend=True)
-    after = journal.read(tmp_path)
-    assert after[: len(before)] == before
-    assert {record.case.point.dtype for record in after[len(before) :]} == {"bfloat16"}
-    assert changes(after, plain(load(tmp_path))) == []
-
-
-@scripted
-def test_precisions_that_do_not_fit_together_are_measured_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If processes are left out for want of memory, each precision gets replicates of its own, with the same seed."""
-    monkeypatch.setattr(facts, "available_bytes", lambda: 2 << 30)
-    monkeypatch.setattr("bench.engine.replicate.SPARE_BYTES", 2 << 30)
-    ran(in_precisions("eager", "sdpa", "manual"), tmp_path)
-    assert set(load(tmp_path)["status"]) == {"ok"}
-    records = journal.read(tmp_path)
-    assert {record.case.implementation for record in records} == {"eager", "sdpa", "manual"}
-    assert min(Counter(record.case for record in records).values()) >= QUICK.processes
-    assert len({(record.case.point.num_tokens, record.seed) for record in records}) == 2

@@ -3,13 +3,11 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from bench.machine import facts, monotonic, quiet
-from bench.machine.quiet import BUSY_CORES, WINDOW_S, Interference, Preflight, Speed
-from tests.clock import Clock
+from bench.machine.quiet import BUSY_CORES, WINDOW_S, Interference, Preflight
 
 
 @pytest.mark.slow
@@ -98,49 +96,3 @@ def test_within_a_window_the_latest_share_holds(clocks: Clocks) -> None:
     assert interference.share() == pytest.approx(1.0)
     clocks.update(wall=2.0)
     assert interference.share() == 0.0
-
-
-def probing(clock: Clock, *readings: tuple[float, float] | None) -> Speed:
-    """Return readings of these values, each of which costs the clock a second."""
-    values: Iterator[tuple[float, float] | None] = iter(readings)
-
-    def probe() -> tuple[float, float] | None:
-        clock.now_s += 1.0
-        return next(values)
-
-    return Speed(probe)
-
-
-def test_probes_take_a_twelfth_of_the_time(clock: Clock) -> None:
-    """After a probe of one second the next one waits for eleven; until then its reading is the latest.
-
-    A sample has the mean of the readings around it: the first lies between both, the second after the last one.
-    """
-    readings = probing(clock, (1.0, 2.0), (3.0, 6.0))
-    assert readings.reading() == 0
-    clock.now_s += 10.9
-    assert readings.reading() == 0
-    clock.now_s += 0.2
-    assert readings.reading() == 1
-    assert readings.around([0, 1]) == ([2.0, 3.0], [4.0, 6.0])
-
-
-def test_a_probe_that_fails_leaves_no_reading(clock: Clock) -> None:
-    """A sample before the first reading has that one; if there is none at all, samples have no speed."""
-    readings = probing(clock, None, (1.0, 2.0))
-    assert readings.reading() == -1
-    assert readings.around([-1]) == ([], [])
-    readings.read()
-    assert readings.around([-1]) == ([1.0], [2.0])
-
-
-def test_the_best_is_a_low_quantile(clock: Clock) -> None:
-    """A reading of a hundred that is much shorter than the others is luck; one reading alone says nothing."""
-    readings = probing(clock, (0.1, 0.1), *[(1.0 + i / 100, 2.0) for i in range(99)])
-    readings.read()
-    assert readings.best() is None
-    for _ in range(99):
-        readings.read()
-    product_s, copy_s = readings.best() or (0.0, 0.0)
-    assert 1.0 < product_s < 1.1
-    assert copy_s == 2.0

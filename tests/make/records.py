@@ -43,7 +43,7 @@ def record(implementation: str = "eager", *, process: int = 0, status: str = "ok
 def samples(*values_s: float, **columns: tuple[int, ...]) -> Samples:
     """Return samples of one timing each; if no column says so, nothing disturbed them and rounds follow each other."""
     none = (0,) * len(values_s)
-    usual = {"rounds": tuple(range(len(values_s))), "switches": none, "faults": none}
+    usual = {"rounds": tuple(range(len(values_s))), "switches": none}
     return Samples(timings_s=tuple((value_s,) for value_s in values_s), **{**usual, **columns})
 
 

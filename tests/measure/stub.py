@@ -5,25 +5,19 @@ import dataclasses
 import gc
 import itertools
 import random
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
-import pytest
-import torch
-
-from bench.engine.judged_calls import JudgedCalls
-from bench.measure import workload
+from bench.measure import forking
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import CaseWork
 from bench.plan.case import Point
-from bench.plan.weights import matches
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, PLACES, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
@@ -55,7 +49,6 @@ class Judging:
 
     def __init__(self) -> None:
         self.judge = Judge()
-        self.places = path()
 
     def _asked(self, name: str, **request: Any) -> dict[str, Any]:
         reply: dict[str, Any] = getattr(self.judge, name)({"request": name, **request}, Announcements())
@@ -69,13 +62,9 @@ class Judging:
         """Return what the judge says of the output of a check."""
         return self._asked("compare", check=check, outputs=file, allowed=allowed)
 
-    def expect_timed(self, wholes: Sequence[Any], parts: Sequence[Any]) -> None:
-        """Have the judge compute what is expected of timed calls."""
-        self._asked("expect_timed", wholes=[*wholes], parts=[*parts], places=self.places)
-
     def compare_timed(self, file: str, allowed: float = 0.0) -> dict[str, Any]:
         """Return what the judge says of the outputs of timed calls."""
-        return self._asked("compare_timed", outputs=file, places=self.places, allowed=allowed)
+        return self._asked("compare_timed", outputs=file, allowed=allowed)
 
 
 class Case:
@@ -97,10 +86,8 @@ class Case:
         self.worker = CaseWork()
         self.judging = Judging()
         self.call_s = float("inf")
-        rng = random.Random(order_seed)
-        self.judged = JudgedCalls(rng, batch=at.batch, timings=TIMINGS, rounds=1, mode=at.mode)
-        self._has_begun = False
-        saved, names = path() if first else None, matches(shapes(first), shapes(at))[0] if first else {}
+        self._rng = random.Random(order_seed)
+        saved = path() if first else None
         expected = self.judging.expect(first or at, SEED, SHIFTS, saved)
         inputs = {check: InputValues(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
         inputs[PEAKED] = InputValues(SHIFTS[PEAKED], expected.get("peak", 1.0))
@@ -114,7 +101,7 @@ class Case:
             "warm_up_s": 0.02,
             "core": None,
             "cache": "",
-            "given": [saved, names] if first else None,
+            "given": saved,
         }
         self.files = {check: path() for check in [*inputs, TIMED]}
 
@@ -125,27 +112,15 @@ class Case:
 
     def sample(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request for a sample on a core."""
-        self.begin()
-        reply = self.step("sample", keys=self.judged.next_keys(), core=core)
-        if reply["status"] != "ok":
-            return reply
-        self.call_s = min(self.call_s, *reply["sample"]["timings_s"])
-        kept = self.judged.draw(reply["held"])
-        outcome = self.step("keep", **kept) if kept else reply
-        return reply if outcome["status"] == "ok" else outcome
-
-    def begin(self) -> None:
-        """Begin the rounds, unless they have begun."""
-        if not self._has_begun:
-            sizes = {"wholes": self.judged.wholes.size, "parts": self.judged.parts.size}
-            assert self.step("begin", timings=TIMINGS, **sizes)["status"] == "ok"
-            self._has_begun = True
+        keys = [self._rng.getrandbits(KEY_BITS) for _ in range(TIMINGS)]
+        reply = self.step("sample", keys=keys, core=core)
+        if reply["status"] == "ok":
+            self.call_s = min(self.call_s, *reply["sample"]["timings_s"])
+        return reply
 
     def finish(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request to finish on a core."""
-        self.begin()
-        self.judging.expect_timed(self.judged.wholes.kept, self.judged.parts.kept)
-        files = {TIMED: self.files[TIMED], AFTERWARDS: self.files[AFTERWARDS], PLACES: self.judging.places}
+        files = {check: self.files[check] for check in (TIMED, AFTERWARDS)}
         return self.step("finish", call_s=self.call_s, core=core, files=files)
 
     def step(self, name: str, **request: Any) -> dict[str, Any]:
@@ -176,30 +151,13 @@ class Case:
         return reasons
 
 
-def shapes(at: Point) -> list[tuple[str, torch.Size]]:
-    """Return the names and shapes of the weights and buffers of a point."""
-    return [(name, tensor.shape) for name, tensor in workload.weights(workload.make(at).layer).items()]
-
-
-def put_nvml(monkeypatch: pytest.MonkeyPatch, **functions: Any) -> SimpleNamespace:
-    """Put a stand-in for NVML with one GPU and these functions in its place, and return it."""
-    nvml = SimpleNamespace(
-        NVMLError=type("NVMLError", (Exception,), {}),
-        nvmlInit=lambda: None,
-        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
-        **functions,
-    )
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: SimpleNamespace(uuid="1234"))
-    return nvml
-
-
 @contextmanager
 def case(at: Point, implementation: str, folder: Path, **options: Any) -> Iterator[Case]:
     """Return a case with options of its own, and put back at the end what a process for one case leaves as it is."""
     process = Case(at, implementation, folder, **options)
     try:
-        yield process
+        with patch.object(forking, "has_children", return_value=False):  # those of other tests
+            yield process
     finally:
         if process.worker._case is not None:
             process.worker._case._sampling.close()

@@ -246,8 +246,7 @@ def test_nothing_is_right_beside_what_is_not_finite(value: float) -> None:
     work = workload.make(point())
     check = reference.expect(work, NORMAL, InputValues())
     y = work.layer(*work.inputs()).detach()
-    (expected_of,) = check.expected
-    for target in expected_of.targets:
+    for target in check.targets:
         target.tensor.fill_(value)
     for output in (y, torch.zeros_like(y)):
         assert "what is expected is not finite" in correctness.compare(work, check, [output]).reason

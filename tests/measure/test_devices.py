@@ -19,8 +19,8 @@ from bench.plan.case import Point
 from bench.plan.device import COLD, GRAPH, HOST, HOT
 from tests.make import simulated_gpu
 from tests.make.points import point
-from tests.make.simulated_gpu import CLOCK_HZ, gpu
-from tests.measure.stub import Announcements, put_nvml
+from tests.make.simulated_gpu import gpu
+from tests.measure.stub import Announcements
 
 __all__ = ["gpu"]
 
@@ -154,26 +154,6 @@ def test_a_gpu_is_lost_once_it_no_more_answers(
     """One that works for long is not."""
     fault(gpu)
     assert device("cuda").is_lost() is gpu.is_lost
-
-
-def test_the_states_of_a_gpu_are_those_of_its_samples(gpu: simulated_gpu.Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that got hot between two samples has another clock after the second, and the reason."""
-    put_nvml(
-        monkeypatch,
-        NVML_CLOCK_SM=1,
-        nvmlDeviceGetClockInfo=lambda _handle, _kind: CLOCK_HZ / gpu.slowed / 1e6,
-        nvmlDeviceGetCurrentClocksThrottleReasons=lambda _handle: 0x20 if gpu.slowed > 1 else 0,
-    )
-    timer, call, states = device("cuda").timer(COLD), gpu.call(), device("cuda").states()
-    assert states is not None
-    seconds = []
-    for gpu.slowed in (1.0, 1.5):
-        seconds.append(clock.timed(timer, call).call_s)
-        states.read()
-    assert seconds[1] == pytest.approx(1.5 * seconds[0])
-    of = states.metrics
-    assert (of["clock_low_hz"], of["clock_high_hz"]) == (CLOCK_HZ / 1.5, CLOCK_HZ)
-    assert of["throttle"] == ("software thermal slowdown",)
 
 
 @pytest.mark.parametrize(("timing", "call_s"), [(HOST, 1e-3 + 1e-5), (HOT, 1e-5), (COLD, 1e-5), (GRAPH, 1e-5)])

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from bench.measure import inspection, workload
 from bench.measure.devices import Device, device
 from bench.plan.case import Point
-from tests.make.choices import written
 from tests.make.points import of_layer, point
 
 MATH, FLASH = "_scaled_dot_product_attention_math", "_scaled_dot_product_flash_attention_for_cpu"
@@ -72,13 +70,6 @@ def test_how_a_core_was_replaced_is_kept(layer: str, name: str, said: str | None
     with work.gradient_mode():
         values = inspection.metrics(workload.step(subject, work), subject, work)
     assert values["adapted_by"] == said
-
-
-def test_the_row_of_a_program_that_follows_a_table_says_how_that_was_checked(tmp_path: Path) -> None:
-    """In a layer of the suite too, where nothing else is said of the core."""
-    work = workload.make(point())
-    subject = workload.subject(work, f"measured[table={written(tmp_path)}]")
-    assert inspection.adapted_by(subject.function) == "the table was not checked between its points"
 
 
 def kernels_of(implementation: str, at: Point) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import os
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.measure import elements, outputs, reference, workload
 from bench.measure import judge as judge_module
-from bench.measure.elements import Elements, at
+from bench.measure import outputs, reference, workload
 from bench.measure.judge import obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
@@ -42,27 +40,24 @@ def compare(judge: Judging, check: str, file: str) -> dict[str, Any]:
     return judge.compare(check, file)
 
 
-def test_a_judge_probes_on_the_core_of_the_samples_and_leaves_it() -> None:
+def test_a_judge_measures_rates_on_the_core_of_the_samples_and_leaves_it() -> None:
     """The judge is a process of the same replicate: later references may use every core."""
     judge = judge_of(point()).judge
     cores = os.sched_getaffinity(0)
     for core in (min(cores), None):
-        reply = judge.probe({"core": core}, Announcements())
-        assert reply["product_s"] > 0 < reply["copy_s"]
         rates = judge.rates({"turns": 1, "least_s": 0.0, "core": core}, Announcements())
         assert min(rates["flops_per_s"], rates["bytes_per_s"]) > 1e6
-        assert rates["cpu_s"] > reply["cpu_s"] > 0
         assert os.sched_getaffinity(0) == cores
 
 
-def test_a_probe_without_memory_has_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_there_are_no_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other errors are raised."""
-    monkeypatch.setattr(judge_module, "SpeedProbe", Mock(side_effect=[MemoryError(), ValueError("no")]))
+    monkeypatch.setattr(judge_module, "DeviceRates", Mock(side_effect=[MemoryError(), ValueError("no")]))
     judge = judge_of(point()).judge
-    reply = judge.probe({"core": None}, Announcements())
-    assert (reply["product_s"], reply["copy_s"]) == (0.0, 0.0)
+    request = {"turns": 1, "least_s": 0.0, "core": None}
+    assert judge.rates(request, Announcements()) == {"flops_per_s": 0.0, "bytes_per_s": 0.0}
     with pytest.raises(ValueError, match="no"):
-        judge.probe({"core": None}, Announcements())
+        judge.rates(request, Announcements())
 
 
 def written(at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y: y, seed: int = SEED) -> str:
@@ -117,7 +112,7 @@ def test_a_file_is_compared_with_the_expectation_of_its_check(mode: str, dtype: 
         assert compare(judge, check, written(at, other))["reason"] != ""
 
 
-PARTS = [[11, 0, 1], [12, 2, 0], [11, 0, 0]]
+ITEMS = [(11, 0, 1), (12, 2, 0), (11, 0, 0)]
 """Items of timed calls: the key of the timing, the place of the input in it, and the item."""
 
 
@@ -133,34 +128,15 @@ def timed(
         output = outputs.compute(workload.subject(work, "sdpa"), of_call, work.of_call(call))
         return [change(number, output.y), *output.gradients]
 
-    wholes = [] if where.mode == "inference" else [TimedCall(10, 1)]
-    judge.expect_timed(wholes, PARTS)
-    places = Elements(*torch.load(judge.places))
-    tensors = [at(*each) for call in wholes for each in zip(places.of_whole, computed(call, -1), strict=True)]
-    for number, (key, place, item) in enumerate(PARTS):
-        of_call = computed(TimedCall(key, place), number)
-        tensors += [at(*each) for each in zip(places.of_part, (tensor[item] for tensor in of_call), strict=False)]
+    kept: list[list[Any]] = [] if where.mode == "inference" else [[10, 1, None, computed(TimedCall(10, 1), -1)]]
+    for number, (key, place, item) in enumerate(ITEMS):
+        tensors = computed(TimedCall(key, place), number)[: 2 if where.mode == "train" else 1]
+        kept.append([key, place, item, [tensor[item] for tensor in tensors]])
     file = path()
-    outputs.write(tensors, file)
-    return str(judge.compare_timed(file, allowed)["reason"])
-
-
-@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-def test_of_a_large_tensor_some_elements_are_compared(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more are handed over; they pass if they are right, and the place of an error is that in the item."""
-    monkeypatch.setattr(elements, "ELEMENTS", 200)
-    judge = judge_of(where := point(mode=mode, batch=3, num_tokens=40, channels=32, num_heads=2))
-    assert timed(judge, where) == ""
-    judge.expect_timed([], PARTS)
-    assert all(len(places) <= 200 for of in torch.load(judge.places) for places in of)
-
-    def wrong(number: int, y: Tensor) -> Tensor:
-        return torch.cat([y[..., :16], y[..., 16:] + 9], -1) if number == 0 else y
-
-    in_half = r"output of item 1 .* (channels, the first is 1[6-9]|channels 16 to 31)"
-    assert re.search(in_half, timed(judge, where, wrong))
-    if mode != "inference":
-        assert f"output ({TIMED}) is off" in timed(judge, where, lambda number, y: y * 1.3 if number == -1 else y)
+    outputs.write(kept, file)
+    reply = judge.compare_timed(file, allowed)
+    assert [call[0] for call in reply["calls"]] == [key for key, *_ in kept]
+    return str(reply["reason"])
 
 
 def test_an_error_that_is_allowed_is_accepted_and_no_other() -> None:
@@ -193,7 +169,7 @@ def test_items_of_timed_calls_are_compared_beside_a_whole_output(mode: str, dtyp
         return timed(judge, at, lambda number, y: y * (1.3 if number == wrong else 1.0))
 
     assert wrong_at(-1).startswith("" if mode == "inference" else f"output ({TIMED}) is off by ")
-    for wrong, (_, _, item) in enumerate(PARTS):
+    for wrong, (_, _, item) in enumerate(ITEMS):
         assert wrong_at(wrong).startswith(f"output of item {item} ({TIMED}) is off by ")
     assert timed(judge, at, lambda number, y: torch.cat([y[:2], y[2:] * (1 + (number >= 0))])) == ""
     assert "is not finite" in timed(judge, at, lambda number, y: y * float("nan") if number == 1 else y)

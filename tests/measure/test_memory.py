@@ -7,11 +7,10 @@ import sys
 import psutil
 import pytest
 import torch
-from torch import Tensor
 
-from bench.engine.worker import ALLOCATOR_VARIABLES, environment
+from bench.engine.worker import ALLOCATOR_VARIABLES
 from bench.measure import memory, workload
-from bench.plan.case import RETAINED, Case
+from bench.plan.case import RETAINED
 from tests.make.points import point
 
 BLOCKS, BLOCK_BYTES = 1000, 60_000
@@ -87,61 +86,6 @@ def test_counting_what_autograd_keeps_keeps_nothing() -> None:
     x = torch.randn(5, 5, requires_grad=True)
     assert memory.saved_bytes(lambda: x.softmax(-1).softmax(-1), [x]) == 2 * 4 * 25
     assert memory.held_bytes([x]) == before
-
-
-@on_linux
-def test_what_a_call_needs_before_is_no_part_of_the_systems_peak() -> None:
-    """A backward pass is counted without the forward pass, which is made before."""
-    held: list[Tensor] = []
-
-    def call() -> None:
-        torch.ones(1 << 20)  # 4 MiB
-
-    call.prepare = lambda _calls: held.append(torch.ones(1 << 24))  # type: ignore[attr-defined]  # 64 MiB
-    assert memory.peak_bytes(call) < 32 << 20
-    assert len(held) == 1
-
-
-PRINT = """
-import torch
-from bench.measure import inspection, memory, workload
-from bench.measure.devices import device
-from bench.plan.case import Case
-from tests.make.points import point
-
-case = Case(point(batch=4, num_tokens=512, channels=64, num_heads=4), "eager")
-torch.set_num_threads(1)
-work = workload.make(case.point)
-call = workload.step(workload.subject(work, "eager"), work)
-with work.gradient_mode():
-    call()
-    for held_bytes in (0, 300 << 20):
-        held = bytearray(held_bytes)
-        held[::4096] = b"1" * len(held[::4096])
-        print(memory.system_peak_bytes(case), inspection.inspect(call, device("cpu")).peak_bytes)
-"""
-
-
-@on_linux
-@pytest.mark.slow
-def test_the_system_sees_what_the_allocator_counts(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The two agree within 2 MiB or 5 %, at a layer whose scores alone are 16 MiB.
-
-    300 MiB that the process holds before the call change neither peak.
-    """
-    variables = environment("returned", 1, tmp_path_factory.mktemp("cache"))
-    command = [sys.executable, "-c", PRINT]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    pairs = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
-    assert len({of_allocator for _, of_allocator in pairs}) == 1
-    for of_system, of_allocator in pairs:
-        assert of_allocator > 30 * 2**20
-        assert abs(of_system - of_allocator) < max(2 * 2**20, 0.05 * of_allocator)
-
-
-def test_a_case_that_cannot_run_has_no_peak() -> None:
-    """Why it can't stands in its row; here there is just no number."""
-    assert memory.system_peak_bytes(Case(point(token_len=6), "mha")) is None
 
 
 @on_linux

@@ -80,8 +80,8 @@ def test_packed_tensors_are_handed_over_as_padded_ones_with_zeros() -> None:
         expected = padded.masked_fill(hidden[:, None, :, None], 0.0)
         row = layout.packed(padded)
         assert torch.equal(row, in_a_row(padded, lengths))
-        assert torch.equal(layout.whole(row, lengths), expected)
-        assert same([layout.item(row, lengths, item) for item in range(4)], expected)
+        assert torch.equal(layout.whole(row), expected)
+        assert same([layout.item(row, item) for item in range(4)], expected)
     of_packed.inputs()  # as for a check
     weight = torch.randn(2, 3)
     rows = [in_a_row(padded, work.lengths)] * 4

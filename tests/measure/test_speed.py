@@ -1,15 +1,14 @@
-"""The rates that are measured, and the probe."""
+"""The rates that are measured."""
 
 import dataclasses
 from collections.abc import Callable
 
 import pytest
-import torch
 
 from bench.measure import speed
 from bench.measure.clock import Timing
 from bench.measure.devices import Device
-from bench.measure.speed import DeviceRates, SpeedProbe
+from bench.measure.speed import DeviceRates
 from bench.plan.case import Point
 from bench.plan.device import CPU
 from tests.make.points import point
@@ -59,26 +58,3 @@ def test_turns_go_on_for_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rates, "_copy", lambda: copies.append(1))
     rates.best(2, 0.55)
     assert len(copies) == 2 + 6
-
-
-def test_a_probe_multiplies_in_the_points_dtype_and_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both are timed after a call each, so that data are in the caches.
-
-    The caches of a core have 48 KiB and 2 MiB on the machine of the published runs, and 1 MiB on common older ones: the
-    product fits into the second one, and the copy doesn't fit into the first.
-    """
-    products: list[tuple[torch.dtype, torch.Size]] = []
-    real = torch.mm
-
-    def mm(factor: torch.Tensor, other: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        products.append((factor.dtype, factor.shape))
-        return real(factor, other, out=out)
-
-    monkeypatch.setattr(torch, "mm", mm)
-    probe = SpeedProbe(point(dtype="bfloat16"))
-    products.clear()
-    times_s = probe.times_s()
-    assert products == [(torch.bfloat16, (CPU.probe_side, CPU.probe_side))] * 2
-    assert all(time_s > 0 for time_s in times_s)
-    assert 2 * 4 * CPU.probe_side**2 < 1 << 20
-    assert 2 * CPU.probe_bytes > 1 << 21

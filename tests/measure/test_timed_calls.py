@@ -1,4 +1,4 @@
-"""Timed calls: what is held of them and kept. How they are judged is tested where a case is measured."""
+"""Timed calls: which of them are kept. How they are judged is tested where a case is measured."""
 
 import dataclasses
 import random
@@ -9,20 +9,23 @@ import pytest
 import torch
 
 from bench.measure import clock, cuda, outputs, workload
-from bench.measure.elements import Elements
 from bench.measure.outputs import Incorrect
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.device import COLD, HOT
 from bench.sampling.inputs import TimedCall
+from bench.sampling.judged import Kept
 from tests.make.points import point
 from tests.make.simulated_gpu import Gpu, gpu
 
 __all__ = ["gpu"]
 
 
+ALL = Kept(items=9, of_timing=2, wholes=0)
+
+
 @pytest.mark.parametrize("frozen", [None, 0, 1])
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-def test_a_timed_output_is_kept_whole_and_in_parts(mode: str, frozen: int | None) -> None:
+def test_a_timed_output_is_kept_whole_and_by_items(mode: str, frozen: int | None) -> None:
     """The numbers are those of a checked call on the same input, with gradients if the mode has any.
 
     That of a weight that is frozen is zero.
@@ -30,44 +33,58 @@ def test_a_timed_output_is_kept_whole_and_in_parts(mode: str, frozen: int | None
     work = workload.make(point(mode=mode))
     if frozen is not None:
         [*work.layer.parameters()][frozen].requires_grad_(False)
-    subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
+    subject, inputs, timed = workload.subject(work, "eager"), workload.Inputs(work), TimedCall(2, 0)
     direction = work.direction_of(2) if mode == "train" else work.direction
-    checked = outputs.compute(subject, dataclasses.replace(work, direction=direction), work.of_call(TimedCall(2, 0)))
-    timed = TimedOutputs(subject, work, checked, timings=2, wholes=2, parts=3)
+    checked = outputs.compute(subject, dataclasses.replace(work, direction=direction), work.of_call(timed))
+    outcome = TimedOutputs(subject, work, checked, ALL._replace(wholes=int(mode != "inference")))
     inputs.renew(1, 2)
     with work.gradient_mode():
-        timed.hold(1, inputs.of_call(0)[1], workload.step(subject, work, inputs)(), inputs.direction)
-    timed.keep([(0, 1, 1), (1, 1, 0)], [(0, 1)])
+        outcome.offer(timed, inputs.of_call(0)[1], workload.step(subject, work, inputs)(), inputs.direction)
+    kept = {item: tensors for _, _, item, tensors in outcome.kept()}
     by_item = checked.tensors[: 2 if mode == "train" else 1]
-    expected = [*checked.tensors, *(tensor[1] for tensor in by_item), *(tensor[0] for tensor in by_item)]
-    kept = timed.kept(Elements([None] * len(checked.tensors), [None] * len(by_item)))
-    assert len(kept) == len(expected)
-    for one, other in zip(kept, expected, strict=True):
-        assert torch.allclose(one, other, atol=1e-6)
+    expected: dict[int | None, list[torch.Tensor]] = {item: [each[item] for each in by_item] for item in (0, 1)}
+    expected |= {} if mode == "inference" else {None: [*checked.tensors]}
+    assert {*kept} == {*expected}
+    for item, tensors in expected.items():
+        for one, other in zip(kept[item], tensors, strict=True):
+            assert torch.allclose(one, other, atol=1e-6)
     if mode != "inference":
-        of_weights = [bool(tensor.any()) for tensor in kept[2 : len(checked.tensors)]]
+        of_weights = [bool(tensor.any()) for tensor in kept[None][2:]]
         assert of_weights == [place != frozen for place in range(len(of_weights))]
 
 
-def test_what_is_held_is_a_copy_of_the_right_form() -> None:
-    """Work that ends later changes nothing of it; another form is refused before it is copied.
-
-    What isn't finite is refused before it is handed over, also where it is not compared.
-    """
+def offered(number: Kept) -> tuple[TimedOutputs, Callable[[int, torch.Tensor], None]]:
+    """Return the outputs of timed calls, and a function that offers them an output under a key."""
     work = workload.make(point())
-    xs, y = work.inputs(), torch.ones_like(work.direction)
-    timed = TimedOutputs(workload.subject(work, "eager"), work, outputs.Output(xs, y), timings=1, wholes=1, parts=1)
-    timed.hold(0, xs, y, work.direction)
+    xs, like = work.inputs(), torch.zeros_like(work.direction)
+    timed = TimedOutputs(workload.subject(work, "eager"), work, outputs.Output(xs, like), number)
+    return timed, lambda key, y: timed.offer(TimedCall(key, 0), xs, y, work.direction)
+
+
+def test_what_is_kept_is_a_copy_of_the_right_form() -> None:
+    """Work that ends later changes nothing of it; another form is refused before it is copied."""
+    timed, offer = offered(ALL)
+    y = torch.ones_like(workload.make(point()).direction)
+    offer(0, y)
     y.zero_()
-    timed.keep([(0, 0, 0)], [(0, 0)])
-    assert all(bool((tensor == 1).all()) for tensor in timed.kept(Elements([None], [None])))
+    assert timed.has_new
+    assert all(bool((each == 1).all()) for *_, tensors in timed.kept() for each in tensors)
     with pytest.raises(Incorrect, match=r"output has shape .* \(in a timed call\)"):
-        timed.hold(0, xs, y[:1], work.direction)
-    y[0, -1] = torch.nan
-    timed.hold(0, xs, y, work.direction)
-    timed.keep([(0, 0, 0)], [])
-    with pytest.raises(Incorrect, match=r"output is not finite \(in a timed call\)"):
-        timed.kept(Elements([None], [torch.tensor([0])]))
+        offer(1, y[:1])
+
+
+def test_all_calls_have_the_same_chance_to_be_kept() -> None:
+    """Of 40 samples, the first as often as the last, and what is kept is the output of the call that is named."""
+    drawn: Counter[int] = Counter()
+    like = torch.zeros_like(workload.make(point()).direction)
+    for _ in range(200):
+        timed, offer = offered(Kept(items=10, of_timing=1, wholes=0))
+        for key in range(40):
+            offer(key, torch.full_like(like, key))
+        assert all(bool((tensors[0] == key).all()) for key, *_, tensors in timed.kept())
+        drawn.update(key for key, *_ in timed.kept())
+    assert sum(drawn.values()) == 2000
+    assert 20 < min(drawn.values()) <= max(drawn.values()) < 85  # 50 on average, with a standard deviation of 6
 
 
 def timed_calls(call: Callable[[torch.Tensor], object], *, reuses: bool) -> tuple[TimedCalls, Callable[[], object]]:
@@ -103,7 +120,7 @@ def test_any_call_of_a_timing_may_be_held(reuses: bool) -> None:
     for _ in range(1000):
         made.clear()
         kept.clear()
-        timed.timing(of_next, CALLS, hold=lambda number, y: kept.append((number, float(y))))  # type: ignore[arg-type]
+        timed.timing(of_next, CALLS, ended=lambda number, y: kept.append((number, float(y))))  # type: ignore[arg-type]
         assert len(made) == CALLS
         assert all(number == value for number, value in kept)
         held[kept[-1][0]] += 1
@@ -148,7 +165,7 @@ def test_a_timing_has_no_more_calls_than_fit_behind_one_hold(gpu: Gpu) -> None:
 
     inputs = workload.Inputs(workload.make(point()))
     timed = TimedCalls(call, inputs, timer, random.Random(1), reuses=False)
-    assert timed.timing(call, 8, hold=lambda number, _result: held.append(number)).call_s == pytest.approx(1e-5)
+    assert timed.timing(call, 8, ended=lambda number, _result: held.append(number)).call_s == pytest.approx(1e-5)
     assert len(made) == 3
     assert len(held) == 1
     assert held[0] < 3

@@ -50,8 +50,6 @@ TIMM: dict[str, tuple[str, dict[str, int], dict[str, str]]] = {
 }
 """Our name, timm's, its options, and the columns beside the shape, which make it a layer `attention`."""
 
-EXPECTED = f"expected one of {', '.join(MODELS)}"
-
 TORCHVISION_OPERATORS = ("nms", "qnms")
 """What torchvision's Python part asks torch for even where its compiled part doesn't load."""
 
@@ -98,14 +96,10 @@ def test_columns_follow_from_others(values: dict[str, Any], column: str, expecte
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("key", "near"), [("num_head", "num_heads"), ("tokens", "num_tokens"), ("colour", ""), ("Batch", "batch"), ("", "")]
-)
-def test_an_unknown_key_is_refused(key: str, near: str) -> None:
-    """A key that is no column of a point is refused with all that are, and the nearest of them."""
-    suggested = f"; did you mean {near}?" if near else ""
-    expected = f"unknown key {key!r}; expected one of {', '.join(VIT_S)}, model{suggested}"
-    assert refused({**LEAST, key: 3}) == expected
+def test_an_unknown_key_is_refused() -> None:
+    """With all that are, and the nearest of them."""
+    expected = f"expected one of {', '.join(VIT_S)}, model; did you mean num_heads?"
+    assert refused({**LEAST, "num_head": 3}) == f"unknown key 'num_head'; {expected}"
 
 
 def test_a_missing_key_and_an_empty_list_are_refused() -> None:
@@ -116,11 +110,11 @@ def test_a_missing_key_and_an_empty_list_are_refused() -> None:
         assert refused({**ALL, key: []}) == f"{key} = [] must hold at least one value"
 
 
-@pytest.mark.parametrize("key", [name for name, column in COLUMNS.items() if column.kind is ValueKind.COUNT])
-def test_a_count_is_a_whole_number_of_at_least_one(key: str) -> None:
-    """Nothing but a positive whole number is a count, and true is no number."""
-    for value in (0, -1, 1.0, 2.5, True, "8", None, [3]):
-        assert refused({**ALL, key: [value]}) == f"{key} = {value!r} must be a whole number of at least 1"
+def test_a_count_is_a_whole_number_of_at_least_one() -> None:
+    """Nothing but a positive whole number is a count, true is no number, and none is beyond what torch can count."""
+    for key in (name for name, column in COLUMNS.items() if column.kind is ValueKind.COUNT):
+        for value in (0, -1, 1.0, 2.5, True, "8", None, [3], 10**9 + 1, 10**20):
+            assert refused({**ALL, key: [value]}).startswith(f"{key} = {value!r} must be a whole number of at least 1")
 
 
 @pytest.mark.parametrize(
@@ -319,7 +313,7 @@ def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ({"model": "vit_b_16_385"}, f"unknown model 'vit_b_16_385'; {EXPECTED}; did you mean vit_b_16_384?; "),
+        ({"model": "vit_b_16_385"}, "list`; did you mean vit_b_16_384?; "),
         ({"model": [16, "t2t_1"]}, "did you mean t2t_stage_1 for 't2t_1'?"),
         ({"model": "vit_small_patch16_224"}, "--layer timm:NAME[at=PATH]"),
         ({"model": []}, "model = [] must hold at least one value"),
@@ -364,15 +358,11 @@ def test_models_of_a_file_and_of_options(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 4, 13])
 def test_shards_are_the_sweep_without_overlap(count: int) -> None:
-    """Every point is in one shard, in the order of the sweep, and no shard has two groups more than another.
-
-    Points that differ in the dtype alone stay together, because they are measured in the same rounds.
-    """
+    """Every point is in one shard, in the order of the sweep, and no shard has two points more than another."""
     parts = [part(POINTS, Shard(number, count)) for number in range(1, count + 1)]
     assert sorted(itertools.chain(*parts), key=POINTS.index) == [*POINTS]
     assert all([*each] == sorted(each, key=POINTS.index) for each in parts)
-    assert max(map(len, parts)) - min(map(len, parts)) <= 3
-    assert sum(len({each.num_tokens for each in own}) for own in parts) == 13
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
 def test_a_shard_is_the_same_on_every_machine() -> None:
@@ -387,4 +377,4 @@ def test_what_is_no_shard_is_refused(text: str) -> None:
     """The line has the rule and the text; more shards than points are refused with how many there can be."""
     assert refusal(parse_shard, text).startswith(f"--shard {text} must be I/N with whole numbers")
     assert parse_shard("2/3") == Shard(2, 3)
-    assert "at most 13 shards, got 14" in refusal(part, POINTS, Shard(14, 14))
+    assert "at most 39 shards, got 40" in refusal(part, POINTS, Shard(40, 40))

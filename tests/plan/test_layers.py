@@ -12,7 +12,7 @@ from bench.modules.making import make
 from bench.plan.case import COLUMNS, OF_LAYERS, Point
 from bench.plan.columns import Role
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import LAYERS, flops, following, least_bytes, module_of, of_core, output_shape
+from bench.plan.layers import LAYERS, flops, least_bytes, module_of, of_core, output_shape
 from tests.make.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
@@ -22,10 +22,10 @@ OF_FUNCTION = [name for name, column in COLUMNS.items() if column.role not in (R
 
 
 def least(at: Point) -> dict[str, Any]:
-    """Return the columns of a point that a grid must give: those that are unusual and don't follow from others."""
-    follows = following(at)
-    names = [name for name in OF_FUNCTION if not COLUMNS[name].is_usual(at) and getattr(at, name) != follows.get(name)]
-    return {name: getattr(at, name) for name in names}
+    """Return the columns of a point that a grid must give: those that are unusual and that its layer needs or takes."""
+    layer = LAYERS[at.layer]
+    given = {"batch", "channels", "token_len", "num_heads", *layer.needs, *layer.takes} - {*layer.fixed}
+    return {name: getattr(at, name) for name in OF_FUNCTION if name in given and not COLUMNS[name].is_usual(at)}
 
 
 SHAPES = [

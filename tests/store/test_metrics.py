@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench.plan.case import CASE_COLUMNS
-from bench.store.metrics import COLUMNS, METRICS, REPORTED, Heading, combine, derive
+from bench.store.metrics import COLUMNS, METRICS, REPORTED, combine, derive
 from bench.store.record import SESSION, Origin
 from tests.make.records import case
 
@@ -36,14 +36,6 @@ def test_the_ends_of_intervals_are_metrics() -> None:
     assert len({axis.name for axis in axes}) == len(axes)
 
 
-def test_headings_have_a_place_of_their_own() -> None:
-    """No two columns of the terminal stand at one place, and none but latency and speed-up stays for ever."""
-    headings = [metric.heading for metric in METRICS.values() if metric.heading]
-    assert len({heading.place for heading in headings}) == len(headings)
-    assert [heading.text for heading in headings if not heading.rank] == ["latency", "speed-up"]
-    assert Heading("ran", 40, 6) in headings
-
-
 @pytest.mark.parametrize(
     ("name", "values", "cell"),
     [
@@ -52,7 +44,6 @@ def test_headings_have_a_place_of_their_own() -> None:
         ("calls_per_timing", [2, 5], 3),
         ("settled", [True, True], True),
         ("settled", [True, False], False),
-        ("huge_bytes", [4 << 20, None, 0], 0),
         ("kernels", [(), ("a", "b"), ("c",)], "a;b"),
         ("throttle", [("x", "y"), ("y", "z")], "x;y;z"),
         ("clock_low_hz", [None, 1.98e9, 1.755e9], 1.755e9),

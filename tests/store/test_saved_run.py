@@ -8,7 +8,6 @@ import pytest
 
 import bench
 from bench.analyse.summary import summarise
-from bench.plan.again import Again
 from bench.plan.case import CONTROL
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Effort, Sweep
@@ -20,7 +19,6 @@ from tests.make import profiles
 from tests.make.advice import POINT, looks
 from tests.make.points import vit_s
 from tests.make.records import environment, record
-from tests.refusals import refusal
 
 SWEEP = Sweep("mine", (vit_s(),), ("eager", "sdpa"), "sdpa", Effort(bound=0.07))
 
@@ -53,7 +51,7 @@ def test_a_folder_and_its_results_are_one_run(folder: Path, name: str) -> None:
     assert run.profiles == [profiles.profile()]
     assert (run.plots.parent, run.traces) == (folder, folder / TRACES)
     assert run.is_folder is not bool(name)
-    pd.testing.assert_frame_equal(bench.load(str(folder / name)), run.table)
+    pd.testing.assert_frame_equal(bench.load(str(folder / name))[[*table.FILE]], run.table[[*table.FILE]])
 
 
 def test_the_table_has_no_rows_of_the_control(folder: Path) -> None:
@@ -64,14 +62,6 @@ def test_the_table_has_no_rows_of_the_control(folder: Path) -> None:
     assert run.whole["implementation"].tolist() == ["eager", "sdpa", CONTROL]
     for without in (run.table, bench.load(folder)):
         assert without["implementation"].tolist() == ["eager", "sdpa"]
-
-
-def test_rows_are_measured_again_as_the_run_did(folder: Path, tmp_path: Path) -> None:
-    """With its baseline, its control and its effort; of a table alone the effort is not known."""
-    again = SavedRun(folder).again
-    assert again == Again("sdpa", control=False, effort=SWEEP.effort)
-    (tmp_path / "alone.csv").write_bytes((folder / table.RESULTS).read_bytes())
-    assert SavedRun(tmp_path / "alone.csv").again == Again("sdpa", control=False, effort=None)
 
 
 def test_a_file_of_another_name_is_alone(folder: Path, tmp_path: Path) -> None:
@@ -85,18 +75,6 @@ def test_a_file_of_another_name_is_alone(folder: Path, tmp_path: Path) -> None:
         assert run.baseline == "sdpa"
     assert SavedRun(copy).is_alone
     assert SavedRun(copy).plots.parent == folder
-
-
-def test_each_part_is_read_once_and_only_if_it_is_asked_for(folder: Path) -> None:
-    """A broken part disturbs nobody who doesn't need it, and what was read stays."""
-    run = SavedRun(folder)
-    before = run.table
-    for name in (table.RESULTS, environments.ENVIRONMENT):
-        (folder / name).write_text("rubbish")
-    assert run.table is before
-    assert SavedRun(folder).effort == SWEEP.effort
-    for part in ("environment", "table"):
-        assert str(folder) in refusal(lambda part=part: getattr(SavedRun(folder), part))
 
 
 def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
@@ -118,13 +96,3 @@ def test_looks_hold_what_each_process_saw(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(CannotWrite, match="can't be written"):
         saved_run.save_looks({POINT: looks()}, tmp_path / "file")
-
-
-def test_a_name_of_a_machine_is_the_name_of_a_folder(tmp_path: Path) -> None:
-    """No list of machines leads out of its run, or commands a terminal."""
-    for name in ("../other", "/other", "a\x1b[2J", "a/b"):
-        saved_run.save_machines(tmp_path, {name: "0123456789ab"})
-        with pytest.raises(WrongRequest, match="no list of machines"):
-            saved_run.folders_of(tmp_path)
-    saved_run.save_machines(tmp_path, {"left": "0123456789ab"})
-    assert saved_run.folders_of(tmp_path) == {"left": "0123456789ab"}

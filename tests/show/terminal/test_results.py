@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from bench.analyse.flags import UNSETTLED
+from bench.analyse.flags import THROTTLED
 from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case, Point
 from bench.show.terminal.console import console, render, rendered
@@ -52,10 +52,10 @@ def test_what_to_use_and_by_how_much_others_are_slower_is_said() -> None:
     assert "slower by" not in shown(timed([vit_s()], {"eager": 0.02, "sdpa": 0.01}, processes=1))
     assert sum(line.startswith("B=") for line in shown(quick()).splitlines()) == 12
     table = some()
-    table.loc[1, ["settled", "slow_start"]] = False, 0.1
+    table.loc[1, "throttle"] = "hardware slowdown"
     text = shown(table)
-    assert len([line for line in text.splitlines() if line.split()[:2] == ["sdpa", "U"]]) == 1
-    assert re.search(rf"\nU +{UNSETTLED.meaning[:30]}", text)
+    assert len([line for line in text.splitlines() if line.split()[:2] == ["sdpa", "T"]]) == 1
+    assert re.search(rf"\nT +{THROTTLED.meaning[:30]}", text)
 
 
 def test_a_run_whose_control_differs_begins_with_that() -> None:
@@ -93,8 +93,8 @@ def test_rows_stand_in_the_order_of_their_ratios_within_rounds() -> None:
     for process, drift in enumerate((0.999, 1.0, 1.001)):
         sdpa, mha = (modelled(Case(vit_s(), name), process) for name in ("sdpa", "mha"))
         none = (0,) * 9
-        slowing = Samples(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none, none)
-        leaving = Samples((0, 1, 2, 3), ((0.012,),) * 4, none[:4], none[:4])
+        slowing = Samples(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none)
+        leaving = Samples((0, 1, 2, 3), ((0.012,),) * 4, none[:4])
         records += [replace(sdpa, samples=slowing), replace(mha, samples=leaving)]
     table = summarise(records, "mha")
     assert table["latency_s"][0] > 2 * table["latency_s"][1]
@@ -121,7 +121,7 @@ def test_the_head_and_the_rows_say_what_was_measured() -> None:
     assert alone[3].startswith("use sdpa: ")
     table = some()
     narrow, usual, wide = (shown(table, width) for width in (80, 100, 120))
-    assert ["faults/call" in text for text in (narrow, usual, wide)] == [False, False, True]
+    assert ["flagged" in text for text in (narrow, usual, wide)] == [False, True, True]
     assert ["peak memory" in text for text in (narrow, usual, wide)] == [False, True, True]
     assert "first compile" not in shown(table)
     table.loc[2, "compile_cold_s"] = 3.2
@@ -188,7 +188,7 @@ def test_colours_are_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> N
     table = some({Case(vit_s(), "mha"): ("oom", "")})
     console().print(render(table_of(table, "eager")))
     printed = capsys.readouterr().out
-    assert ("\x1b" in printed, "faults/call" in printed) == (False, True)
+    assert ("\x1b" in printed, "flagged" in printed) == (False, True)
     assert "\x1b[31m" in shown(table, colour=True)
     assert "\x1b[1;32m" in shown(results(cases(vit_s()), processes=10), colour=True)
 
