@@ -111,15 +111,12 @@ def continued(
 def wanted(asked: Request) -> Sweep:
     """Return the sweep that is asked for, the run folder's own if it holds one and the request fits it.
 
-    Raises WrongRequest if it asks for another sweep without `extend`, for an extension of no run, or to go on in a
-    folder of other files.
+    Raises WrongRequest if it asks for another sweep without `extend`, or for an extension of no run.
     """
     own = load(asked.run) if asked.run else None
     if own is None or asked.run is None:
         if asked.extend:
             raise WrongRequest(f"--extend adds to a run, and {asked.run or 'without --run DIR there'} is none")
-        if asked.run and not asked.is_named and asked.run.is_dir() and any(asked.run.iterdir()):
-            raise WrongRequest(f"{asked.run} holds files and no run; name a sweep to begin one there, or a new folder")
         return load_sweep(asked)
     sweep = load_sweep(asked) if asked.is_named else _changed(own, asked)
     return continued(sweep, own, asked.run, extend=asked.extend, way_out=WAYS_OUT)

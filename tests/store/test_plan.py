@@ -10,7 +10,7 @@ import pytest
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import Shard
-from bench.plan.sweep import Effort, Request, Sweep, load_sweep, shipped_names
+from bench.plan.sweep import Effort, Sweep, load_sweep, shipped_names
 from bench.store import journal, plan
 from bench.store.journal import JOURNAL
 from bench.store.plan import continued
@@ -125,12 +125,3 @@ def test_an_extended_sweep_is_the_union_of_both() -> None:
     assert union.effort == Effort(processes=2, budget_s=4)
     other = dataclasses.replace(SWEEP, baseline="sdpa")
     assert "baseline eager, asked for is sdpa" in refusal(continued, other, SWEEP, Path("run"), extend=True)
-
-
-def test_a_folder_of_other_files_is_no_run_to_go_on_with(tmp_path: Path) -> None:
-    """A sweep that is named begins there all the same, and an empty or new folder begins the usual one."""
-    asked = Request("quick", run=tmp_path, is_named=False)
-    assert plan.wanted(asked).name == plan.wanted(dataclasses.replace(asked, run=tmp_path / "new")).name == "quick"
-    (tmp_path / "notes.txt").touch()
-    assert f"{tmp_path} holds files and no run" in refusal(plan.wanted, asked)
-    assert plan.wanted(dataclasses.replace(asked, is_named=True)).name == "quick"
