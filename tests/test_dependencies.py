@@ -64,26 +64,26 @@ USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 """The packages that run in a worker process. Entry points run in the parent, which imports no torch."""
 
 LINES: dict[str, int] = {
-    DECLARED: 500,
+    DECLARED: 520,
     "impls": 3020,
     "bench.plan": 2660,
     "bench.store": 1800,
     "bench.machine": 700,
     "bench.stats": 660,
-    "bench.sampling": 160,
+    "bench.sampling": 240,
     "bench.analyse": 2320,
     "bench.show": 3080,
     "bench.show.terminal": 440,
     "bench.show.comparison": 680,
     "bench.show.charts": 1100,
     "bench.show.pages": 400,
-    "bench.modules": 3200,
-    "bench.measure": 5360,
-    "bench.engine": 3340,
+    "bench.modules": 3240,
+    "bench.measure": 4860,
+    "bench.engine": 3260,
     "bench.profiling": 680,
     "bench.harness": 600,
     "bench.commands": 1360,
-    "bench": 160,
+    "bench": 180,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""
 
