@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.summary import summarise
 from bench.show.pages import run as pages_run
 from bench.show.pages.run import page, write
-from bench.store import environment, journal, table
+from bench.store import environment
 from tests.make import runs
 from tests.make.records import ORIGIN, case, record
 from tests.make.records import environment as environment_of
@@ -106,9 +105,7 @@ def test_a_large_run_says_what_is_left_out_and_how_to_get_it(
 def test_a_hostile_detail_is_text(tmp_path: Path) -> None:
     """Whatever a kernel writes, nothing of it becomes an element."""
     records = [record("eager"), dataclasses.replace(record("sdpa"), status="error", detail=HOSTILE)]
-    journal.append(tmp_path, records)
-    table.save(summarise(records, "eager"), tmp_path)
-    text = page(AnalysedRun(tmp_path))
+    text = page(AnalysedRun(runs.saved(tmp_path / "run", records)))
     assert HOSTILE not in text
     assert "alert(&#39;x&#39;)" in text
 
