@@ -20,7 +20,7 @@ from bench.engine.pool import Pool, Scratch
 from bench.engine.replicate import NOT_ALONE, Replicate, now
 from bench.engine.run import Run
 from bench.engine.schedule import Missing
-from bench.machine import facts, monotonic
+from bench.machine import facts, git, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
@@ -342,5 +342,5 @@ class Duel(Run):
     def _package(self, ground: Ground, file: str, digest: str, version: str) -> dict[str, str]:
         place = ground.checkout.place(file) if ground.checkout else ""
         of_checkout = {"file": place, "commit": ground.checkout.commit} if ground.checkout and place else None
-        told = of_checkout or facts.described(file, digest)
+        told = of_checkout or git.described(file, digest)
         return {**told, "digest": digest, "version": version}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.measure.user_code import imported_since, place, raised, said
+from bench.measure.user_code import imported_since, raised, said
 from impls.contract import Unresolved, Unsupported, imported
 
 WRAPPER = "import json\nimport users_library.inner\n"
@@ -104,13 +104,6 @@ def test_an_error_is_said_by_its_first_paragraph() -> None:
     assert words == "ValueError: one and two"
     assert said(SystemExit()) == "SystemExit"
     assert len(said(ValueError("many words " * 1000))) < 1000
-
-
-def test_a_place_is_the_innermost_of_a_user() -> None:
-    """A frame of torch or of the suite is none of a user's."""
-    frame = sys._getframe()
-    assert place(frame) == f" at {Path(__file__).name}:{frame.f_lineno}"
-    assert place(None) == ""
 
 
 def test_a_mistake_that_the_suite_found_is_in_its_words() -> None:
