@@ -104,13 +104,6 @@ def test_cores_are_those_that_the_process_may_use() -> None:
     assert 1 <= facts.physical_cores() <= facts.visible_cores() <= (os.cpu_count() or 1)
 
 
-def test_one_core_stays_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default all physical cores but one are used, and at least one."""
-    for cores, threads in ((1, 1), (2, 1), (8, 7)):
-        monkeypatch.setattr(facts, "physical_cores", lambda cores=cores: cores)
-        assert facts.default_threads() == threads
-
-
 CPUINFO = "processor : 0\nmodel name : A CPU @ 2 GHz\nflags : {flags}\n\nprocessor : 1\nmodel name : Another\n"
 
 
@@ -156,33 +149,19 @@ def test_the_cores_of_others_are_not_our_business(monkeypatch: pytest.MonkeyPatc
     assert facts.busy_s() == 20 + 40 + 2 * 1
 
 
-def with_huge_pages(patch: pytest.MonkeyPatch, folder: Path, modes: str | None = "always [madvise] never") -> None:
-    """Make the machine one with Linux, glibc and these modes of huge pages; None means that it has no such file."""
-    patch.setattr(platform, "system", lambda: "Linux")
-    patch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
-    patch.setattr(facts, "HUGE_PAGES", folder / "enabled")
-    if modes is not None:
-        (folder / "enabled").write_text(f"{modes}\n")
-
-
 @pytest.mark.parametrize(
-    ("modes", "words"),
-    [
-        ("always [madvise] never", ""),  # for the memory for which they are asked
-        ("[always] madvise never", ""),
-        (None, "can't be read"),
-        ("always madvise [never]", "says [never]"),
-    ],
+    ("modes", "is_there"), [("always [madvise] never", True), ("always madvise [never]", False), (None, False)]
 )
-def test_a_system_without_huge_pages_is_said_with_its_file(
-    modes: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_huge_pages_can_be_asked_for_or_the_reason_is_said(
+    modes: str | None, is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So is another system, and another C library."""
-    with_huge_pages(monkeypatch, tmp_path, modes)
-    reason = facts.huge_pages_missing()
-    assert (f"{tmp_path / 'enabled'} {words}" in reason) if words else reason == ""
-    assert "\n" not in reason
+    """Where the system has none, the reason names its file; another C library is a reason too."""
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
+    monkeypatch.setattr(facts, "HUGE_PAGES", tmp_path / "enabled")
+    if modes is not None:
+        (tmp_path / "enabled").write_text(f"{modes}\n")
+    assert (facts.huge_pages_missing() == "") is is_there
+    assert is_there or str(tmp_path / "enabled") in facts.huge_pages_missing()
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
     assert "glibc" in facts.huge_pages_missing()
-    monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    assert "Darwin" in facts.huge_pages_missing()
