@@ -21,7 +21,7 @@ from bench.engine.replicate import Replicate, now
 from bench.engine.run_folder import RunFolder
 from bench.engine.schedule import equal_shares
 from bench.engine.worker import unheard
-from bench.machine import facts, monotonic, nvml, quiet
+from bench.machine import facts, git, monotonic, nvml, quiet
 from bench.plan.case import Case, Point
 from bench.plan.device import HOST
 from bench.plan.grid import without_columns
@@ -145,7 +145,7 @@ class Run:
         checked = self._pool.check(self.sweep.points, self._needed)
         named: dict[str, Any] = {}
         if checked.modules:
-            named["modules"] = {name: facts.described(*module) for name, module in checked.modules.items()}
+            named["modules"] = {name: git.described(*module) for name, module in checked.modules.items()}
         here = facts.observe(checked.facts, {"sweep": self.sweep.name, **named}, state)
         return dataclasses.replace(here, runtimes=checked.runtimes)
 
