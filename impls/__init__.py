@@ -1,6 +1,6 @@
 """The attention layers and their implementations; no module here depends on the measurement.
 
-`impls.catalogue` and `impls.table` import no torch, so planning and reading results can use them.
+`impls.catalogue` imports no torch, so planning and reading results can use it.
 The names below are imported at their first use.
 """
 

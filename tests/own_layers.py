@@ -235,67 +235,27 @@ class CrossedBySDPA(Crossed):
 class Separate(nn.Module):
     """A layer with a weight for each of queries, keys and values, made in this order, and with a buffer."""
 
-    order: tuple[str, ...] = ("query", "key", "value")
-    prefix = ""
-
     def __init__(self, channels: int, num_heads: int) -> None:
         super().__init__()
         self.heads = num_heads
-        for name in self.order:
-            self.add_module(self.prefix + name, nn.Linear(channels, channels))
-        self.register_buffer(f"{self.prefix}gain", 0.5 + torch.rand(channels))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return `[B, N, channels]` for x `[B, N, channels]`."""
-        projected = (self.get_submodule(self.prefix + name)(x) for name in Separate.order)
-        q, k, v = (each.unflatten(2, (self.heads, -1)).transpose(1, 2) for each in projected)
-        o: Tensor = eager.attend(q, k, v, 0.25).transpose(1, 2).flatten(2)
-        return o * self.get_buffer(f"{self.prefix}gain")
-
-
-class Packed(nn.Module):
-    """The same with the weights of all three in one, head by head, and with a shift that is zero at first."""
-
-    gain: Tensor
-
-    def __init__(self, channels: int, num_heads: int) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.qkv = nn.Linear(channels, 3 * channels)
-        self.shift = nn.Parameter(torch.zeros(channels))
+        for name in ("query", "key", "value"):
+            self.add_module(name, nn.Linear(channels, channels))
         self.register_buffer("gain", 0.5 + torch.rand(channels))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `[B, N, channels]` for x `[B, N, channels]`."""
-        q, k, v = self.qkv(x).unflatten(2, (self.num_heads, 3, -1)).permute(3, 0, 2, 1, 4)
+        projected = (self.get_submodule(name)(x) for name in ("query", "key", "value"))
+        q, k, v = (each.unflatten(2, (self.heads, -1)).transpose(1, 2) for each in projected)
         o: Tensor = eager.attend(q, k, v, 0.25).transpose(1, 2).flatten(2)
-        return o * self.gain + self.shift
+        return o * self.get_buffer("gain")
 
 
-class Skewed(Packed):
+class Skewed(Separate):
     """A layer that computes something else."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `[B, N, channels]` for x `[B, N, channels]`."""
         return super().forward(x) * 1.01
-
-
-class Renamed(Separate):
-    """The same with other names, in the same order."""
-
-    prefix = "to_"
-
-
-class Reordered(Separate):
-    """The same with the same names, in another order."""
-
-    order = ("value", "query", "key")
-
-
-class Confused(Reordered):
-    """The same with other names in another order, so that no weight can be told from another of its shape."""
-
-    prefix = "to_"
 
 
 class Configured(Mine):

@@ -16,12 +16,11 @@ import pytest
 
 from bench import cli, commands
 from bench.cli import main
-from bench.commands import NAMES, USUAL, arguments, show
+from bench.commands import NAMES, USUAL, arguments
 from bench.harness import options
 from bench.machine import signals
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
-from bench.plan.invocation import suite
 from bench.store import profile as store
 from bench.store import table
 from tests.make.points import point
@@ -200,27 +199,11 @@ def test_list_names_all_that_can_be_asked_for(printed: Printed) -> None:
 
 
 def test_show_prints_every_row_and_what_to_use(run: Path, printed: Printed, refused: Callable[..., str]) -> None:
-    """A run folder and its results.csv print the same table; nobody published figures for this run."""
+    """A run folder and its results.csv print the same table."""
     output = printed("show", run)
     assert printed("show", run / "results.csv") == output
     assert output.count("fastest: sdpa") == 2
     assert "2.00x" in output
-    assert "no published figure" in refused("show", run, "--reference")
-
-
-def test_show_prints_how_to_measure_a_few_rows_again(
-    run: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of those that --where leaves: a line for each, or how to get fewer; none without --where or rows."""
-    shown = printed("show", run, "--where", "implementation==sdpa").splitlines()
-    commands = [line for line in shown if line.endswith(" --impl sdpa") or " --impl sdpa " in line]
-    assert len(commands) == 2
-    assert all(line.startswith(f"{suite()} run ") for line in commands)
-    assert commands == shown[-2:]
-    assert "--impl" not in printed("show", run)
-    assert "--impl" not in printed("show", run, "--where", "num_tokens>=100000")
-    monkeypatch.setattr(show, "MOST_COMMANDS", 1)
-    assert "a --where that leaves at most 1 row" in printed("show", run, "--where", "implementation==sdpa")
 
 
 def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, printed: Printed) -> None:

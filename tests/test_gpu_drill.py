@@ -265,21 +265,6 @@ def test_twins_are_within_one_percent_behind_a_hold(
     assert "0.840 to 0.840, 1.580 to 1.580" in line
 
 
-@pytest.mark.parametrize(("verdict", "passes"), [("0.95x  equivalent", True), ("0.80x  slower", False)])
-def test_a_published_figure_of_the_card_must_agree(
-    verdict: str, passes: bool, on_gpu: gpu_parts.Drill, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of another card are shown, and decide nothing; a sweep that isn't there is named."""
-    faked(monkeypatch, pd.DataFrame({"status": ["ok", "unsupported"]}))
-    monkeypatch.setattr(gpu_parts, "shipped_names", lambda: ["cudnn-h200", "fa3-paper"])
-    shown = {"cudnn-h200": verdict, "fa3-paper": "0.50x  another card, no comparison: published for H100"}
-    monkeypatch.setattr(gpu_parts, "_said", lambda *command: shown.get(Path(command[-1]).name, "NVIDIA H200"))
-    has_passed, line = seen(gpu_parts.published, on_gpu)
-    assert has_passed is passes
-    assert f"cudnn-h200: 1 ok, 1 unsupported, 1 {verdict.split()[-1]}; fa3-paper: 1 ok, 1 unsupported, 1 anoth" in line
-    assert "there is no sweep sglang-vit" in line
-
-
 @pytest.mark.parametrize(("loop", "passes"), [("ok", True), ("unsupported", False)])
 def test_what_packing_leaves_stands_beside_the_share_of_padding(
     loop: str, passes: bool, on_gpu: gpu_parts.Drill, monkeypatch: pytest.MonkeyPatch

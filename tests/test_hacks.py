@@ -32,7 +32,7 @@ def test_no_hack_is_rewarded(tmp_path: Path) -> None:
     with engine.Run(Sweep("hacks", tuple(expected), tuple(names), effort=EFFORT), tmp_path) as run:
         for at, asked in expected.items():
             while missing := [name for name in run.missing(at) if name in asked]:  # a crash is tried again
-                run.replicate({at: missing}, SHORTEST)
+                run.replicate(at, missing, SHORTEST)
     results = load(tmp_path).fillna({"detail": ""})
     for at, patterns in expected.items():
         of_point = (results["mode"] == at.mode) & (results["num_tokens"] == at.num_tokens)

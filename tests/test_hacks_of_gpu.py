@@ -70,12 +70,13 @@ def seen(adapt: Adapt, gpu: Gpu, timing: str = COLD) -> set[str]:
     def call() -> object:
         return implementation(*inputs.next())
 
-    def hold(number: int, result: object) -> None:
+    def ended(number: int, result: object) -> None:
         assert isinstance(result, Tensor)
         if not torch.equal(result, inputs.of_call(number)[1][0] * 2):
             found.add("output")
 
-    timed = TimedCalls(call, inputs, cuda.timer(timing), random.Random(1), reuses=False)
+    timer = cuda.timer(timing)
+    timed = TimedCalls(call, inputs, timer, random.Random(1), reuses=False)
     with torch.inference_mode():
         timed.timing(call, CALLS)
         gpu.watched = inputs.tensors
@@ -83,11 +84,11 @@ def seen(adapt: Adapt, gpu: Gpu, timing: str = COLD) -> set[str]:
         state = ProcessState()
         try:
             for _ in range(TIMINGS):
-                timed.timing(call, CALLS, hold=hold)
+                timed.timing(call, CALLS, ended=ended)
             state.check()
         except LeftChanged:
             found.add("state")
-        if cuda.late_s(call, CALLS, timed.late_s) > LATE_S + LATE * CALLS * WORK_S:
+        if cuda.late_s(call, CALLS, timer.late_s) > LATE_S + LATE * CALLS * WORK_S:
             found.add("late")
     return found
 

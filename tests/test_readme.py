@@ -22,7 +22,6 @@ from bench.machine import facts
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
 from impls.layers.vit import ViTAttention
 from tests import slurm
-from tests.make.choices import written
 from tests.modules.test_sources import has
 
 ROOT = Path(__file__).parents[1]
@@ -151,7 +150,6 @@ def test_every_command_that_measures_can_be_met(
     """
     (tmp_path / "mykernel.py").write_text(KERNEL)
     (tmp_path / "mylayer.py").write_text("class MyAttention: ...\n")
-    written(tmp_path)
     (tmp_path / "mine.toml").write_text(blocks(README, "toml")[0])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(facts, "visible_cores", lambda: 4)
@@ -171,8 +169,7 @@ def test_a_sweep_file_is_a_sweep(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", examples("python"))
 def test_a_python_example_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel computes what its layer computes, a layer returns a tensor, and what reads a run reads it."""
-    monkeypatch.chdir(tmp_path if "table.json" in examples("python")[name] else ROOT)
-    written(tmp_path)
+    monkeypatch.chdir(ROOT)
     path = tmp_path / "example.py"
     path.write_text(examples("python")[name], encoding="utf-8")
     for library in ("timm", "transformers"):

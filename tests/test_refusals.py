@@ -29,7 +29,6 @@ OF_COMMANDS = {
         2,
         "--where 'num_tokens' must be COLUMN OPERATOR VALUE, joined by `and`, such as ",
     ),
-    "show race --across layer": (2, "argument --across: invalid choice: 'layer' (choose from 'dtype')"),
     "show race --top 0": (2, "--top 0 must be at least 1"),
     "compare nowhere quick": (2, NOWHERE),
     "compare quick sawtooth": (3, "BASE and NEW share no case: layer is vit in BASE and core in NEW"),
@@ -59,7 +58,6 @@ OF_COMMANDS = {
     "scaling nowhere": (2, NOWHERE),
     "plot nowhere": (2, NOWHERE),
     "merge out": (2, "the following arguments are required: SHARD"),
-    "export race /nowhere/table.json": (2, "/nowhere/table.json can't be written: No such file or directory"),
     "watch nomodule:attend": (2, NO_MODULE),
     "watch eager": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
 }

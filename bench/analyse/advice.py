@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from bench.analyse.padding import Packing
-from bench.analyse.precision import WIDEST, across_precisions, in_precision
 from bench.analyse.rows import Row, grouped, log_latencies, speedup_of
 from bench.plan.case import AS_IS, Point
 from bench.plan.verdicts import SLOWER
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, mean
-from bench.store.record import Record
 from bench.store.saved_run import Seen
 from impls.catalogue import GRAPH, compiled_from
 
@@ -265,11 +263,8 @@ class PerItem:
     behind: Interval
 
 
-def per_item(answers: Iterable[Advice], records: Iterable[Record]) -> list[PerItem]:
-    """Return the points with a time, the one that is fastest for each item first.
-
-    Points that differ in the dtype alone are compared round by round, others by their latencies.
-    """
+def per_item(answers: Iterable[Advice]) -> list[PerItem]:
+    """Return the points with a time, the one that is fastest for each item first."""
     measured = [answer for answer in answers if answer.chosen.get("status") == "ok"]
     measured.sort(key=lambda each: each.chosen["latency_s"] / each.point.batch)
     if not measured:
@@ -278,12 +273,6 @@ def per_item(answers: Iterable[Advice], records: Iterable[Record]) -> list[PerIt
     logs = replace(logs, value=logs.value - np.log([each.point.batch for each in measured]))
     weights = np.eye(len(measured)) - np.eye(len(measured))[0]
     behind = intervals(combined(weights, logs), PAIR)
-    paired = across_precisions(records)
-    wide = [replace(each.point, dtype=WIDEST) for each in measured]
-    names = [in_precision(each.chosen["implementation"], each.point.dtype) for each in measured]
-    for place in range(1, len(measured)):
-        if wide[place] == wide[0] in paired:
-            behind[place] = interval(paired[wide[0]].speedup(names[0], names[place]), PAIR)
     return [
         PerItem(each.point, each.chosen["implementation"], float(np.exp(value)), ratio.exp())
         for each, value, ratio in zip(measured, logs.value, behind, strict=True)

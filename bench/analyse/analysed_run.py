@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.choices import CoreChoice, choices
 from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary
 from bench.plan.errors import WrongRequest
@@ -40,11 +39,6 @@ class AnalysedRun(SavedRun):
             return Summary("")
         by_point = grouped(self.contents.records, lambda record: record.case.point)
         return Summary(sweep.baseline, (in_order(own, sweep) for own in by_point.values()))
-
-    @cached_property
-    def choices(self) -> list[CoreChoice]:
-        """The core to use at each point at which sdpa was measured."""
-        return choices(self.summary)
 
 
 def in_order(records: Iterable[Record], sweep: Sweep) -> list[Record]:

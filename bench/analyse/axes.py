@@ -41,15 +41,15 @@ SERIES = 3
 """The places of a series. Two are enough only if no longer series shows the same setting along this axis."""
 
 
-def groups(rows: Iterable[Row], axis: Axis, ignored: Set[str] = frozenset()) -> list[list[Row]]:
-    """Return the rows of each series along an axis, of two places or more, in which the columns `ignored` may differ.
+def groups(rows: Iterable[Row], axis: Axis) -> list[list[Row]]:
+    """Return the rows of each series along an axis, of two places or more.
 
     Rows without a value on the axis, such as keys that are the tokens themselves, are in none.
     A series of two is left out if the same layer, device, mode and so on has a longer one along that axis: a sweep of
     heads at two numbers of tokens is no sweep of tokens.
     """
     placed = [row for row in rows if row.get(axis.column) is not None]
-    series = [group for group in gathered(placed, [axis], ignored) if len(places(group, axis)) > 1]
+    series = [group for group in gathered(placed, [axis]) if len(places(group, axis)) > 1]
     long = {_setting(group) for group in series if len(places(group, axis)) >= SERIES}
     return [group for group in series if len(places(group, axis)) >= SERIES or _setting(group) not in long]
 

@@ -1,4 +1,4 @@
-"""A change from one side to another: of two runs, of a duel, of two precisions, or beside a published figure."""
+"""A change from one side to another: of two runs, or of a duel."""
 
 import math
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """How long points take beside each other by their work, and how much more a run needs for its answers."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bench.plan.case import Point
@@ -18,13 +18,8 @@ STEP_S = 10
 
 
 def work(point: Point) -> float:
-    """Return how much longer a point takes than the smallest one, as a share of what that takes."""
-    return float(flops(point) or 0) / point.kind.doubling_flops
-
-
-def works(points: Iterable[Point]) -> float:
-    """Return the work of points that are measured together: 1 for the smallest."""
-    return 1.0 + sum(map(work, points))
+    """Return how long a point takes beside the smallest one, which takes 1."""
+    return 1.0 + float(flops(point) or 0) / point.kind.doubling_flops
 
 
 def waiting(summary: "Summary", points: Sequence[Point]) -> list[Point]:
@@ -40,8 +35,8 @@ def within_s(summary: "Summary", points: Sequence[Point]) -> int | None:
     measured_s, others = summary.measured_s(), waiting(summary, points)
     left_s = sum(summary.further_s(point) for point in points if point in summary)
     if others:
-        done = sum(works([point]) for point in points if point in summary)
-        left_s += measured_s / done * sum(works([point]) for point in others) if done else 0.0
+        done = sum(work(point) for point in points if point in summary)
+        left_s += measured_s / done * sum(work(point) for point in others) if done else 0.0
     if not (left_s or others):
         return None
     return STEP_S * math.ceil((measured_s + left_s + LEAST_RACE_S) / STEP_S)

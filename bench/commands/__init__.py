@@ -17,7 +17,7 @@ USUAL = ("run", "show", "compare", "duel", "advise")
 """The commands that most people need."""
 
 NAMES = (
-    *USUAL, "list", "report", "plot", "scaling", "profile", "export", "summarise", "merge", "watch",
+    *USUAL, "list", "report", "plot", "scaling", "profile", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

@@ -22,7 +22,7 @@ from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion
 from bench.plan.invocation import suite
 from bench.plan.layers import LAYERS
-from bench.plan.sweep import MEASURED, Effort, Sweep
+from bench.plan.sweep import Effort, Sweep
 from bench.show import advice as show
 from bench.show import model_sweep
 from bench.show.blocks import GAP, Block, Lines
@@ -60,8 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Look at a model, compare its settings and print the answer; BAD if something measured is bad."""
     if arguments.written_as and not arguments.sweep_file:
         raise WrongRequest(f"--as {arguments.written_as} needs --sweep-file OUT.toml")
-    given = [*split(arguments.impl), *([f"{MEASURED}[table={arguments.use}]"] if arguments.use else [])]
-    extra = [name for name in given if name not in ("", AS_IS)]
+    extra = [name for name in split(arguments.impl) if name not in ("", AS_IS)]
     asked = _asked(arguments, extra)
     is_quiet, begin_s = arguments.format != FORMATS[0], monotonic.now_s()
     within_s = asked.effort.seconds(len(asked.points))
@@ -216,7 +215,7 @@ def _put(
 
     `parts` are the ends of each answer.
     """
-    ends = show.together(answers, analyse.per_item(answers, records))
+    ends = show.together(answers, analyse.per_item(answers))
     wholes = ([*show.before(each), *blocks] for each, blocks in zip(answers, parts, strict=True))
     texts = {"json": show.as_json(answers), "markdown": "\n".join(map(markdown, [*wholes, ends]))}
     for name, ending in (("json", "json"), ("markdown", "md")):

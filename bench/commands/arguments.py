@@ -19,8 +19,6 @@ FORMATS = ("terminal", "markdown", "json")
 """The formats of what `duel` and `advise` say."""
 
 COMPARE_FORMATS = ("terminal", "markdown", "csv", "json")
-EXPORT_FORMATS = ("json", "python")
-
 MOST_POINTS = 100
 """The most points that `show` prints in a terminal if none are asked for; a file gets all."""
 
@@ -65,9 +63,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def add_show(parser: argparse.ArgumentParser) -> None:
     """Print the table of a run."""
     parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder or a results.csv")
-    kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--reference", action="store_true", help="our times beside figures that others published")
-    kinds.add_argument("--across", choices=["dtype"], help="what a change of precision brings, and its error")
     parser.add_argument(
         "--top",
         metavar="N",
@@ -157,7 +152,6 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
         help="the shape of the input with its batch, or module:function that returns inputs",
     )
     add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
-    add_option("--use", metavar="TABLE", help="also try the choices of a table that `export` wrote")
     options.add_columns(add_option, (*ADVISE_SHAPES, *options.EXECUTION))
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
     add_option("--look", action="store_true", help="look at the model, and compare nothing")
@@ -212,24 +206,6 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         help=f"operators that are printed of a case, the rest in one line (default: {MOST_OPERATORS})",
     )
     add_option("--report", action="store_true", help="write a page with all profiles of the run too: profile.html")
-
-
-def add_export(parser: argparse.ArgumentParser) -> None:
-    """Write which core to use at each point of a run, as a table that a program reads."""
-    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder that measured sdpa")
-    parser.add_argument("out", metavar="OUT", type=Path, nargs="?", help="the file (default: attention.json or .py)")
-    parser.add_argument(
-        "--format",
-        choices=EXPORT_FORMATS,
-        default=EXPORT_FORMATS[0],
-        help="a table for measured[table=OUT], or a function",
-    )
-    parser.add_argument(
-        "--check", type=int, metavar="N", help="measure a program that follows the table at N shapes between the points"
-    )
-    parser.add_argument(
-        "--within", dest="within_s", metavar="2m", help="time for that (default: what the run's race has left)"
-    )
 
 
 def add_summarise(parser: argparse.ArgumentParser) -> None:

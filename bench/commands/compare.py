@@ -65,4 +65,4 @@ def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Rep
     sides = (("BASE", base), ("NEW", new))
     doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
     said = (*doubts, *notes.about(base, new, changes))
-    return Report(changes, limits, tuple(unlike), said, arguments.all, new.again)
+    return Report(changes, limits, tuple(unlike), said, arguments.all)

@@ -21,7 +21,6 @@ from bench.harness import options
 from bench.harness.progress import Progress, waiting
 from bench.machine import monotonic
 from bench.machine.facts import here
-from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.columns import ValueKind, read
 from bench.plan.device import default_sweep
@@ -52,8 +51,8 @@ PROCESSES, BUDGET_S = 2, 4.0
 def run(arguments: argparse.Namespace) -> int:
     """Measure a duel and print its verdict.
 
-    BAD if the second side computes another function, if no weights were found with which it computes the same, if it is
-    slower than `--allow`, or if a side could not be measured; with `--allow` also if outputs were not compared.
+    BAD if the second side computes another function, if it is slower than `--allow`, or if a side could not be
+    measured; with `--allow` also if outputs were not compared.
     """
     pythons = [interpreter(path) for path in arguments.python]
     before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)
@@ -111,7 +110,6 @@ def told(duel: Duel, spent_s: float) -> Told:
         here=duel.environment,
         # in its run folder the same words would measure nothing new
         command=f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}",
-        again=Again(sides=tuple(ground.side.given for ground in duel.sides)),
         bound=bound,
         spent_s=spent_s,
         allow=duel.allow,

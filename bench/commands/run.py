@@ -71,7 +71,7 @@ def _told(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
         put(shown, line)
     is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
     page = saved.page if is_drawn else _drawn(saved, shown)
-    for line in summary.where(run.folder, page, saved.choices):
+    for line in summary.where(run.folder, page):
         put(shown, line)
     return _status(run, shown, fail_on)
 

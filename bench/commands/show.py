@@ -6,24 +6,19 @@ import sys
 import pandas as pd
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.precision import changes
-from bench.analyse.rows import plain
 from bench.analyse.selection import most_important, point_count, went_wrong, where
 from bench.commands import FINE, put, say
 from bench.commands.arguments import MOST_POINTS, TOP
-from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.errors import WrongRequest
-from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.blocks import HEAD, Lines
-from bench.show.comparison.side_by_side import machines, precisions, references
 from bench.show.failures import blocks
 from bench.show.terminal.results import results
 from bench.store.saved_run import runs_of
-from bench.store.table import cases, without_control
+from bench.store.table import without_control
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the results by point and the failures, our times beside published ones, or precisions side by side."""
+    """Print the results by point, and the failures."""
     if arguments.top is not None and arguments.top < 1:
         raise WrongRequest(f"--top {arguments.top} must be at least 1")
     runs = runs_of(arguments.run)
@@ -33,8 +28,6 @@ def run(arguments: argparse.Namespace) -> int:
         _show(saved, arguments)
         if len(runs) > 1:
             say("")
-    if len(runs) > 1:
-        put([machines({name: saved.table for name, saved in runs.items()})])
     return FINE
 
 
@@ -42,13 +35,6 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     """Print the results of one machine."""
     if not saved.is_alone:
         say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
-    if arguments.across:
-        put(precisions(changes(saved.records, plain(saved.table))))
-        return
-    if arguments.reference:
-        published = [figure for name in shipped_names() for figure in load_sweep(name).published]
-        put(references(saved.table, published))
-        return
     chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole
     count = point_count(chosen)
     top = arguments.top or (TOP if sys.stdout.isatty() and count > MOST_POINTS else count)
@@ -56,19 +42,8 @@ def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
     planned = saved.planned if shown is saved.whole else None
     by_point = results(shown, saved.baseline, saved.whole, planned.points if planned else ())
     put([*by_point, *blocks(shown, planned)])
-    if arguments.where:
-        _tell_commands(shown, saved.again)
     if top < count:
         _tell_the_rest(chosen, top, count)
-
-
-def _tell_commands(table: pd.DataFrame, again: Again) -> None:
-    """Print the command for each of a few rows, or how to get fewer."""
-    rows = cases(without_control(table))
-    if len(rows) > MOST_COMMANDS:
-        say("", f"With a --where that leaves at most {MOST_COMMANDS} rows: the command that measures each again")
-    elif rows:
-        say("", "To measure each row again:", *map(again.command, rows))
 
 
 def _tell_the_rest(table: pd.DataFrame, top: int, count: int) -> None:

@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import importlib.util
 import re
+import shlex
 import shutil
 import statistics
 import sys
@@ -22,10 +23,10 @@ from bench.engine.trial import Trial
 from bench.harness import options
 from bench.harness.progress import imported, waiting
 from bench.plan import names
-from bench.plan.again import Again
-from bench.plan.case import AS_IS, Case
+from bench.plan.case import AS_IS
 from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
+from bench.plan.invocation import suite
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.show import intervals
@@ -60,8 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(trial, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:
-            sides = tuple({"implementation": each} for each in (baseline, name))
-            say("", f"A claim: {Again(sides=sides).command(Case(point, name))}{_effort(arguments)}")
+            say("", f"A claim, with the same options: {suite()} duel {shlex.join([baseline, name])}")
         finally:
             sys.path.remove(folder)
     return FINE
@@ -160,12 +160,6 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
         if {name, other} <= {*judged.names}:
             ratio = interval(judged.speedup(name, other), PAIR).exp()
             yield f"{WORDS[shown_by(ratio)]} {words}: {intervals.ratio(ratio)}"
-
-
-def _effort(arguments: argparse.Namespace) -> str:
-    """Return the options beside the point that were given, for a command."""
-    timeout = f" --timeout-s {arguments.timeout_s}" if arguments.timeout_s else ""
-    return f"{timeout}{' --oversubscribe' if arguments.oversubscribe else ''}"
 
 
 def _sweep(arguments: argparse.Namespace) -> Sweep:

@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +14,38 @@ from bench.analyse.standing import Answer
 from bench.analyse.verdict import answer
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
-from bench.engine.model_look import WRONG, NotSeen, asked, replied
+from bench.engine.model_look import WRONG, replied
 from bench.engine.pool import Pool, Scratch
 from bench.engine.replicate import NOT_ALONE, Replicate, now
 from bench.engine.run import Run
-from bench.engine.schedule import Missing
 from bench.machine import facts, git, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
-from bench.plan.sides import Side, itself
+from bench.plan.sides import DIFFER, SAME, Side, itself
 from bench.plan.sweep import Sweep
-from bench.plan.weights import WAYS, Shapes, Sources, differing, matches, way_of, words_of
 from bench.sampling.rounds import Length
-from bench.store import units
 from bench.store.environment import Environment
 from bench.store.record import Origin, Record
-
-SAVED = "weights.pt"
-"""The file with the weights of the first side while a match is looked for."""
 
 Module = Mapping[str, Any]
 """What a worker says of the module of a side."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Ground:
-    """Where a side is measured: its processes, and the folder from which they import."""
+    """Where a side is measured: its processes, and the folder from which they import.
+
+    `here` is its environment, once it was looked at. `modules` are what its processes say of its module at each point,
+    `broken` how they ended at points where it has none.
+    """
 
     side: Side
     pool: Pool
     checkout: Checkout | None = None
+    here: Environment | None = None
+    modules: dict[Point, Module] = field(default_factory=dict)
+    broken: dict[Point, Module] = field(default_factory=dict)
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -54,6 +54,52 @@ class Ground:
             yield
         except WrongRequest as error:
             raise WrongRequest(f"{self.side.words}: {error}") from None
+
+    @property
+    def packages(self) -> dict[str, tuple[str, str, str]]:
+        """The file, digest and version of each package that the side brings in."""
+        return {name: tuple(of) for module in self.modules.values() for name, of in module["modules"].items()}
+
+    def look(self, points: Mapping[Point, Point], sweep: Sweep, state: dict[str, Any]) -> Environment:
+        """Note the environment and the module at each point, and return the environment.
+
+        Raises WrongRequest, with the side's name, if it has no processes, or nothing is imported from its checkout.
+        """
+        with self.named():
+            checked = self.pool.check([*points.values()])
+        self.here = facts.observe(checked.facts, {"sweep": sweep.name}, state)
+        named = {"implementation": self.side.implementation}
+        for point, own in points.items():
+            reply = replied(self.pool, "describe", own, 0, sweep.effort.timeout_s, **named)
+            if reply["status"] == "ok":
+                self.modules[point] = reply["seen"]
+            else:
+                self.broken[point] = reply
+        return self.here
+
+    def check_place(self) -> None:
+        """Raise WrongRequest if a side with a checkout imports nothing from it: both would be the same code."""
+        files = [file for file, *_ in self.packages.values()]
+        if self.checkout and self.modules and not any(map(self.checkout.place, files)):
+            raise WrongRequest(
+                f"{self.side.words}: no package was imported from the checkout, but "
+                f"{'; '.join(f'{name} from {file}' for name, (file, *_) in self.packages.items()) or 'none at all'}; "
+                "name the folder that contains the package, or contains src with it; "
+                f"one that is installed is compared with itself by {itself()}"
+            )
+
+    def told(self) -> dict[str, Any]:
+        """Return what environment.json says of the side."""
+        assert self.here is not None
+        commit = {"commit": self.checkout.commit} if self.checkout else {}
+        identity = {name: self.here.identity[name] for name in ("torch", "python")}
+        packages = {name: self._package(*of) for name, of in self.packages.items()}
+        return {"given": self.side.given, **commit, **identity, "packages": packages}
+
+    def _package(self, file: str, digest: str, version: str) -> dict[str, str]:
+        place = self.checkout.place(file) if self.checkout else ""
+        of_checkout = {"file": place, "commit": self.checkout.commit} if self.checkout and place else None
+        return {**(of_checkout or git.described(file, digest)), "digest": digest, "version": version}
 
 
 @contextmanager
@@ -68,10 +114,11 @@ def grounds(sides: tuple[Side, Side], servers: int, *, with_gradients: bool = Fa
         made: list[Ground] = []
         for side in sides:
             checkout = checked_out(side.checkout, scratch.folder) if scratch and side.checkout else None
-            # one checkout or interpreter twice is an A/A: each side has its processes
-            shared = [] if side.checkout or side.python else made
-            new = partial(_pool, sides, side, checkout, servers, with_gradients=with_gradients)
-            pool = shared[0].pool if shared else stack.enter_context(closing(new()))
+            if made and not (side.checkout or side.python):
+                pool = made[0].pool
+            else:  # one checkout or interpreter twice is an A/A: each side has its processes
+                new = _pool(sides, side, checkout, servers, with_gradients=with_gradients)
+                pool = stack.enter_context(closing(new))
             made.append(Ground(side, pool, checkout))
         before, after = made
         yield before, after
@@ -85,42 +132,13 @@ def _pool(sides: Sequence[Side], side: Side, checkout: Checkout | None, servers:
     return Pool(servers, implementations, side.python or None, needed, paths, with_gradients=with_gradients)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What is known of a side at the beginning: its environment, and its module at each point of the duel.
-
-    `broken` are the replies at points where it has none.
-    """
-
-    here: Environment
-    modules: Mapping[Point, Module] = field(default_factory=dict)
-    broken: Mapping[Point, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def packages(self) -> dict[str, tuple[str, str, str]]:
-        """The file, digest and version of each package that the side brings in."""
-        return {name: tuple(of) for module in self.modules.values() for name, of in module["modules"].items()}
-
-
-@dataclass(frozen=True)
-class Match:
-    """The rows of the first side's weights of which the second's are made at a point, None if none are known.
-
-    `words` say how weights of other names or shapes were matched, or why not, and `tried` how many ways were in vain.
-    """
-
-    sources: Sources | None
-    words: str = ""
-    tried: int = 0
-
-
 class Duel(Run):
     """A race of two sides into a run folder; it is a context manager like any run.
 
-    `points` are those of each side in the order of the sweep's. If both sides have the same layer, the second is
-    judged by what the first computes in float64, with its weights. `allow` is the share by which the second may be
-    slower. If one of them can't be made, or has other shapes, its rows say so. Entering it raises WrongRequest if both
-    can't be made, or if a side isn't what was asked for.
+    `points` are those of each side in the order of the sweep's. If both sides have the same layer, with weights of the
+    same names and shapes, the second gets those of the first, and is judged by what the first computes in float64.
+    `allow` is the share by which the second may be slower. If one of them can't be made, or has other shapes, its rows
+    say so. Entering it raises WrongRequest if both can't be made, or if a side isn't what was asked for.
     """
 
     def __init__(
@@ -134,10 +152,8 @@ class Duel(Run):
         self.sides = sides
         self.allow = allow
         self._points = [dict(zip(sweep.points, own, strict=True)) for own in points]
-        self._seen: list[Seen] = []
         self._has_measured = False
-        self.matches: dict[Point, Match] = {}
-        """How the second side gets the weights of the first, at each point where that was looked for."""
+        self._compared: set[Point] = set()
         self._broken: dict[Point, tuple[int, str, str]] = {}
         """The side, its status and the detail, at each point where one side alone can be measured."""
         pools = list(dict.fromkeys(ground.pool for ground in sides))
@@ -160,10 +176,6 @@ class Duel(Run):
         """Whether both sides are said to compute the same."""
         return self.sides[0].side.layer == self.sides[1].side.layer
 
-    def point(self, at: int, point: Point) -> Point:
-        """Return the point of a side at a point of the sweep."""
-        return self._points[at][point]
-
     def answer(self, point: Point, bound: float) -> Answer:
         """Return what is known of the ratio: both sides are measured until it is known well enough for a verdict."""
         replicates = self.summary.answer(point, bound).replicates
@@ -173,33 +185,31 @@ class Duel(Run):
 
     def member(self, case: Case) -> Member:
         """Return a side at a point, to be measured in a replicate; the control is the first one once more."""
-        at = int(case.implementation == self.sides[1].side.name)
+        at = int(case.implementation == self.names[1])
         ground, point, first = self.sides[at], self._points[at][case.point], self._points[0][case.point]
-        seen = self._seen[at] if self._seen else None
-        match = self.matches.get(case.point) if at and self.differs_in_code else None
-        of_first = match.sources if match else None
+        takes_weights = bool(at and self.differs_in_code and case.point in self._compared)
         return dataclasses.replace(
             super().member(case),
             pool=ground.pool,
-            env_id=seen.here.env_id if seen else self.environment.env_id,
+            env_id=(ground.here or self.environment).env_id,
             implementation=ground.side.implementation,
             point=point,
-            judged_by=(self.sides[0].pool, first) if of_first is not None else (ground.pool, point),
-            weights=of_first or {},
-            torch_version=seen.here.identity["torch"] if seen else "",
+            judged_by=(self.sides[0].pool, first) if takes_weights else (ground.pool, point),
+            takes_weights=takes_weights,
+            torch_version=ground.here.identity["torch"] if ground.here else "",
         )
 
-    def replicate(self, missing: Missing, length: Length, *, with_baseline: bool = True) -> Replicate:
-        """Measure points in one more replicate; sides with processes of their own have fresh servers in each.
+    def replicate(self, point: Point, names: Sequence[str], length: Length, *, with_baseline: bool = True) -> Replicate:
+        """Measure a point in one more replicate; sides with processes of their own have fresh servers in each.
 
         Those of the last one stay: what is asked of the sides afterwards needs no others.
         """
         if len(self._pools) > 1:
             if self._has_measured:
                 self.renew()
-            self._start(next(iter(missing)))
+            self._start(point)
         self._has_measured = True
-        return super().replicate(missing, length, with_baseline=with_baseline)
+        return super().replicate(point, names, length, with_baseline=with_baseline)
 
     def leave_out(self, point: Point, processes: int) -> None:
         """Write records as any run does, and for each row of a point where a side can't be measured."""
@@ -234,113 +244,50 @@ class Duel(Run):
 
     def _observed_sides(self, state: dict[str, Any]) -> Environment:
         self._start(self.sweep.points[0])
-        self._seen = [self._side(at, state) for at in range(len(self.sides))]
-        self._check_places()
+        here, there = (
+            ground.look(points, self.sweep, state) for ground, points in zip(self.sides, self._points, strict=True)
+        )
+        for ground in self.sides:
+            ground.check_place()
         for point in self.sweep.points:
             self._note_broken(point)
             if self.is_same_layer and point not in self._broken:
-                self._compare(point, *(seen.modules[point] for seen in self._seen))
-        here = self._seen[0].here
-        told = {ground.side.name: self._told(at) for at, ground in enumerate(self.sides)}
-        context = {**here.context, "sides": told}
-        context |= self._told_weights() if self.is_same_layer else {"weights": None}
+                self._compare(point)
+        context = {**here.context, "sides": {ground.side.name: ground.told() for ground in self.sides}}
+        context["weights"] = self._told_weights()
         runtimes = {
             f"{ground.side.name}: {name}": " ".join(filter(None, (version, digest)))
-            for ground, seen in zip(self.sides, self._seen, strict=True)
-            for name, (_, digest, version) in {**seen.packages, "torch": ("", "", seen.here.identity["torch"])}.items()
+            for ground, seen in zip(self.sides, (here, there), strict=True)
+            for name, (_, digest, version) in {**ground.packages, "torch": ("", "", seen.identity["torch"])}.items()
         }
         return Environment(here.identity, here.state, context, runtimes)
 
-    def _side(self, at: int, state: dict[str, Any]) -> Seen:
-        """Return what is seen of a side; raises WrongRequest, with its name, if it has no processes."""
-        ground, points, timeout_s = self.sides[at], self._points[at], self.sweep.effort.timeout_s
-        with ground.named():
-            checked = ground.pool.check([*points.values()])
-        here = facts.observe(checked.facts, {"sweep": self.sweep.name}, state)
-        named = {"implementation": ground.side.implementation}
-        replies = {point: replied(ground.pool, "describe", own, 0, timeout_s, **named) for point, own in points.items()}
-        modules = {point: reply["seen"] for point, reply in replies.items() if reply["status"] == "ok"}
-        return Seen(here, modules, {point: reply for point, reply in replies.items() if point not in modules})
-
     def _note_broken(self, point: Point) -> None:
         """Note which side has no module at a point; raises WrongRequest if none has one, or if it is another layer."""
-        broken = [at for at, seen in enumerate(self._seen) if point in seen.broken]
+        broken = [at for at, ground in enumerate(self.sides) if point in ground.broken]
         if not broken:
             return
-        at, reply = broken[0], self._seen[broken[0]].broken[point]
+        at = broken[0]
+        reply = self.sides[at].broken[point]
         if broken[1:] or not self.is_same_layer:
             with self.sides[at].named():
                 raise WrongRequest(f"{'' if reply['status'] in WRONG else reply['status'] + ': '}{reply['detail']}")
         self._broken[point] = at, reply["status"], f"{self.names[at]} {reply['raised'] or reply['detail']}"
 
-    def _check_places(self) -> None:
-        """Raise WrongRequest if a side with a checkout imports nothing from it: both would be the same code."""
-        for ground, seen in zip(self.sides, self._seen, strict=True):
-            if (
-                ground.checkout
-                and seen.modules
-                and not any(ground.checkout.place(file) for file, *_ in seen.packages.values())
-            ):
-                files = "; ".join(f"{name} from {file}" for name, (file, *_) in seen.packages.items())
-                is_same = len({each.side.checkout for each in self.sides}) == 1
-                of_installed = f"; one that is installed is compared with itself by {itself()}" if is_same else ""
-                raise WrongRequest(
-                    f"{ground.side.words}: no package was imported from the checkout, but {files or 'none at all'}; "
-                    f"name the folder that contains the package, or contains src with it{of_installed}"
-                )
-
-    def _compare(self, point: Point, before: Module, after: Module) -> None:
-        """Compare the shapes of both sides at a point, and find the weights of the second in those of the first."""
+    def _compare(self, point: Point) -> None:
+        """Compare the shapes of both sides at a point, and note whether their weights are the same."""
+        before, after = (ground.modules[point] for ground in self.sides)
         for what in ("input", "output"):
             if before[what] != after[what]:
                 first, second = self.names
                 detail = f"{second} has an {what} of shape {after[what]}, {first} of {before[what]}"
                 self._broken[point] = 1, "incorrect", detail
                 return
-        heads = {point.num_heads, *before.get("heads", ()), *after.get("heads", ())}
-        ways = matches(before["weights"], after["weights"], heads)
-        is_same = sorted(before["weights"]) == sorted(after["weights"])
-        self.matches[point] = (
-            Match(ways[0]) if is_same else self._match(point, ways, before["weights"], after["weights"])
-        )
+        if before["weights"] == after["weights"]:
+            self._compared.add(point)
 
-    def _match(self, point: Point, ways: Sequence[Sources], before: Shapes, after: Shapes) -> Match:
-        """Return the way to match weights with which the outputs of both sides agree, or why there is none."""
-        first, second = (partial(asked, ground.pool) for ground in self.sides)
-        points, timeout_s = [own[point] for own in self._points], self.sweep.effort.timeout_s
-        path = str(self.sides[0].pool.folder / SAVED)
-        try:
-            first("compute", points[0], 0, timeout_s, path=path)
-            found = second("match", points[1], 0, timeout_s, path=path, ways=ways)
-        except (NotSeen, WrongRequest) as error:
-            return Match(None, f"{differing(before, after)}, and could not be matched: {error}")
-        if found["number"] is not None:
-            sources = ways[found["number"]]
-            return Match(sources, "; ".join(words_of(sources, before)))
-        if not found["tried"]:
-            return Match(None, f"{differing(before, after)}, and no way to match them was found")
-        nearest = "" if found["error"] is None else f"; the nearest is off by {units.percent(found['error'])}"
-        vain = f"no way of {found['tried']} to give it the weights of {self.names[0]} gives its outputs{nearest}"
-        return Match(None, f"{vain}; {differing(before, after)}", found["tried"])
-
-    def _told_weights(self) -> dict[str, Any]:
-        """Return what environment.json says of the weights at the point where least is known of them."""
-        ways = {point: way_of(match.sources) for point, match in self.matches.items()}
-        if not ways:
-            return {"weights": ""}
-        worst = min(ways, key=lambda point: WAYS.index(ways[point]))
-        return {"weights": ways[worst], "match": self.matches[worst].words, "tried": self.matches[worst].tried}
-
-    def _told(self, at: int) -> dict[str, Any]:
-        """Return what environment.json says of a side."""
-        ground, seen = self.sides[at], self._seen[at]
-        packages = {name: self._package(ground, *of) for name, of in seen.packages.items()}
-        commit = {"commit": ground.checkout.commit} if ground.checkout else {}
-        identity = {name: seen.here.identity[name] for name in ("torch", "python")}
-        return {"given": ground.side.given, **commit, **identity, "packages": packages}
-
-    def _package(self, ground: Ground, file: str, digest: str, version: str) -> dict[str, str]:
-        place = ground.checkout.place(file) if ground.checkout else ""
-        of_checkout = {"file": place, "commit": ground.checkout.commit} if ground.checkout and place else None
-        told = of_checkout or git.described(file, digest)
-        return {**told, "digest": digest, "version": version}
+    def _told_weights(self) -> str | None:
+        """Return what environment.json says of the weights at all points; None if the layers are others."""
+        if not self.is_same_layer:
+            return None
+        return SAME if self._compared | self._broken.keys() >= {*self.sweep.points} else DIFFER

@@ -81,7 +81,7 @@ class PointJudge:
     def expect(self) -> dict[str, Any]:
         """Have the judge hold the expected outputs; return its reply. Raises Died."""
         shifts = self._draws.checks(thorough=any(member.thorough for member in self._members))
-        if self.given is None and any(member.weights for member in self._members):
+        if self.given is None and any(member.takes_weights for member in self._members):
             self.given = str(self.pool.folder / f"{GIVEN}-{id(self)}.pt")
         named = {"point": dataclasses.asdict(self.point), "seed": self._draws.seed, "shifts": shifts}
         return self._ask({"request": "expect", **named, "given": self.given})

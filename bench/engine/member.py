@@ -14,7 +14,6 @@ from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
 from bench.machine import monotonic
 from bench.plan.case import Case, Point
-from bench.plan.weights import Sources
 from bench.sampling.judged import Kept
 from bench.store.environment import Environment
 from bench.store.record import SESSION, Origin, Record, Samples, Status, reported
@@ -107,8 +106,8 @@ class Member:
 
     `implementation` is what its process runs, which the case names unless it is the control or a side of a duel, and
     `point` is where, which is the case's unless that side is another layer. Its outputs are judged in the pool and at
-    the point of `judged_by`, its own by default; `weights` are the rows there of its own weights, if they come from
-    there. `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
+    the point of `judged_by`, its own by default; it has weights and values from there if it `takes_weights`.
+    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
     inspects a call. `death` says how its process died, if it did; `lacks_memory` is true if it was not measured for
     want of memory. `allow_error` is how far it may be off if it declares another accuracy, as in Effort.
     A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
@@ -144,7 +143,7 @@ class Member:
     """How many outputs of timed calls it keeps for the judge."""
     point: Point = None  # type: ignore[assignment]
     judged_by: tuple[Pool, Point] = None  # type: ignore[assignment]
-    weights: Sources = field(default_factory=dict)
+    takes_weights: bool = False
     allow_error: float | None = None
     torch_version: str = ""
     """The version of its torch, if that is not the one of the run's environment."""

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
@@ -155,9 +155,9 @@ class Pool:
             self._judges[point] = self._fork(self._server(point, 0), "judge")
         return self._judges[point]
 
-    def dismiss(self, keep: Collection[Point] = ()) -> None:
-        """End the judges, except those of the points to keep."""
-        for point in {*self._judges} - {*keep}:
+    def dismiss(self, keep: Point | None = None) -> None:
+        """End the judges, except that of a point to keep."""
+        for point in {*self._judges} - {keep}:
             self.replace(point)
 
     def replace(self, point: Point) -> None:

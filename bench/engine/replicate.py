@@ -74,7 +74,6 @@ class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
     `baselines` are those among them that others are compared with: they come first where memory is short.
-    The points of members may differ in their dtype: then rounds hold all of them, so that precisions can be compared.
     `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds` are the rounds
     that it took, in `rounds_s` seconds.
     """
@@ -236,7 +235,7 @@ class Replicate:
             "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
             "core": core,
             "cache": str(member.pool.cache),
-            "given": [self._judge(member).given, member.weights] if member.weights else None,
+            "given": self._judge(member).given if member.takes_weights else None,
         }
         return member.post({"request": "prepare", "case": case}, files=[each for each in inputs if each != AFTERWARDS])
 

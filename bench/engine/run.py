@@ -19,7 +19,7 @@ from bench.engine.race import Answered, Race
 from bench.engine.records import Records
 from bench.engine.replicate import Replicate, now
 from bench.engine.run_folder import RunFolder
-from bench.engine.schedule import Missing, equal_shares, spread
+from bench.engine.schedule import equal_shares
 from bench.engine.worker import unheard
 from bench.machine import facts, git, monotonic, nvml, quiet
 from bench.plan.case import Case, Point
@@ -35,9 +35,8 @@ from bench.store.record import Origin, Record
 MOST_DEATHS = 2
 """The deaths of a case's process after which it is not tried again: one may have come from outside."""
 
-_without_dtype = partial(without_columns, columns=("dtype",))
 _without_tokens = partial(without_columns, columns=("num_tokens", "image_size"))
-"""What points share that differ in the dtype alone, or in the tokens and the image from which tokens follow."""
+"""What points share that differ in the tokens alone, and the image from which tokens follow."""
 
 Heard = Callable[[Point, int, str, str], None]
 """`heard(point, process, implementation, stage)` is called for every event from a worker."""
@@ -82,11 +81,9 @@ class Run:
         self.run_folder = RunFolder(sweep, folder, extend=extend)
         self.deaths = Deaths()
         self.needs_both = False
-        self._crowded: set[Point] = set()  # had no memory for all of their cases at once
         self._seeds: dict[Point, int] = {}
         self._places = {point: place for place, point in enumerate(sweep.points)}
         self._last_uses = {(point.allocator, point.threads): point for point in sweep.points}  # of settings of a server
-        self._alike = grouped(sweep.points, _without_dtype)
         self._shapes = grouped(sweep.points, _without_tokens)
         self.warnings: list[str] = []
         self._begin_s = monotonic.now_s()
@@ -208,15 +205,14 @@ class Run:
     def measured(self, points: Sequence[Point] = (), answered: Answered = unheard) -> Iterator[Point]:
         """Measure points, all of the sweep without any, and yield each when nothing more is measured at it.
 
-        It follows the schedule of the sweep's effort. Points that differ in the dtype alone are measured in the same
-        rounds. `answered` is called after each answer in a race. Each process's records are in the journal at once,
-        and results.csv is written at the end. Raises CannotWrite if that fails.
+        It follows the schedule of the sweep's effort. `answered` is called after each answer in a race. Each process's
+        records are in the journal at once, and results.csv is written at the end. Raises CannotWrite if that fails.
         """
         points, effort = points or self.sweep.points, self.sweep.effort
         if effort.race:
             yield from Race(self, points, self.end_s(len(points)), answered).measured()
         else:
-            yield from (equal_shares if effort.spread_s is None else spread)(self, points)
+            yield from equal_shares(self, points)
         self.run_folder.tabulate()
 
     def end_s(self, points: int) -> float:
@@ -246,46 +242,35 @@ class Run:
         behind = self.summary.behind(point) if missing and effort.race else ()
         return [name for name in missing if name not in behind]
 
-    def together(self, point: Point) -> list[Point]:
-        """Return the points of the sweep that differ from a point in the dtype alone, itself among them."""
-        return self._alike.get(_without_dtype(point), [point])
-
     def end_unneeded(self, point: Point) -> None:
         """End the servers of settings that neither this point of the sweep has nor a later one."""
         place = self._places[point]
         for pool in self._pools:
             pool.keep([each for each in self._last_uses.values() if self._places[each] >= place])
 
-    def replicate(self, missing: Missing, length: Length, *, with_baseline: bool = True) -> Replicate:
-        """Measure points in one more replicate, each with its baseline beside what is missing, or without it.
+    def replicate(self, point: Point, names: Sequence[str], length: Length, *, with_baseline: bool = True) -> Replicate:
+        """Measure implementations at a point in one more replicate, beside the baseline or without it.
 
-        If something had no memory beside others at one of the points, that point alone is measured. A baseline that
-        failed is not measured again.
+        A baseline that failed is not measured again.
         """
-        crowded = [point for point in missing if point in self._crowded][:1]
-        groups = {point: self._group(point, missing[point], with_baseline) for point in crowded or missing}
-        first, number = next(iter(groups)), max(map(self.records.next_process, groups))
-        self._dismiss(first)
-        members = [self.member(Case(point, name)) for point, names in groups.items() for name in names]
-        baselines = {each.case.point: each for each in members if each.case.implementation == self.sweep.baseline}
-        heard = partial(self.heard, first, number)
+        number = self.records.next_process(point)
+        self._dismiss(point)
+        members = [self.member(Case(point, name)) for name in self._group(point, names, with_baseline)]
+        baseline = next((each for each in members if each.case.implementation == self.sweep.baseline), None)
+        heard = partial(self.heard, point, number)
         heard("", "start")
-        replicate = Replicate(members, baselines.values(), length, self.seed(first), number, heard=heard)
+        replicate = Replicate(members, [baseline] if baseline else [], length, self.seed(point), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s, together=self.needs_both)
         self.deaths.count(members)
-        if any(member.lacks_memory or member.case in self.deaths.alone for member in members):
-            self._crowded.update(groups)
-        for point in groups:
-            baseline = baselines.get(point)
-            # if the baseline is tried again, nothing has a ratio yet, and all are measured again with it
-            if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
-                self.keep([member for member in members if member.case.point == point], number, replicate)
+        # if the baseline is tried again, nothing has a ratio yet, and all are measured again with it
+        if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
+            self.keep(members, number, replicate)
         return replicate
 
     def _dismiss(self, point: Point) -> None:
         """End the judges of other points, which have memory that this one may need."""
         for pool in self._pools:
-            pool.dismiss(keep=self.together(point))
+            pool.dismiss(keep=point)
 
     def _group(self, point: Point, missing: Sequence[str], with_baseline: bool) -> list[str]:
         """Return the implementations of the next replicate.
@@ -307,8 +292,8 @@ class Run:
         return Member(case, self._pool, self.environment.env_id, thorough, implementation, allow_error=allowed)
 
     def seed(self, point: Point) -> int:
-        """Return the seed of the point's weights and inputs in this session, the same for all its precisions."""
-        return self._seeds.setdefault(_without_dtype(point), random.SystemRandom().randrange(1 << 32))
+        """Return the seed of the point's weights and inputs in this session."""
+        return self._seeds.setdefault(point, random.SystemRandom().randrange(1 << 32))
 
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write a record of each member that is measured, or that failed and is not tried again."""

@@ -1,6 +1,5 @@
 """The progress of a sweep: a line for each point, and in a terminal a line that is rewritten in place."""
 
-import dataclasses
 import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.analyse.forecast import works
+from bench.analyse.forecast import work
 from bench.engine.admission import too_large
 from bench.machine import monotonic
 from bench.machine.facts import available_bytes
@@ -173,10 +172,7 @@ class Progress:
         self._numbers: dict[Point, int] = {}  # of those that said something, in the order in which they did
         self._answers: dict[Point, Answer] = {}
         self._end_s: float | None = None
-        groups: dict[Point, list[Point]] = {}
-        for point in points:
-            groups.setdefault(_together(point), []).append(point)
-        self._open = {group: works(own) for group, own in groups.items()}
+        self._open = {point: work(point) for point in points}
         self._took_s = self._done = 0.0
         self._started_s = self._began_s = monotonic.now_s()
         self._silence = Silence(console)
@@ -271,12 +267,12 @@ class Progress:
             self._print(point)
 
     def _finished(self, point: Point) -> None:
-        """Note that a point has its base, and how long that took; precisions of a point are measured together."""
+        """Note that a point has its base, and how long that took."""
         took_s = monotonic.now_s() - self._began_s
         self._began_s += took_s
         self._numbers[point] = len(self._numbers) + 1
-        done = self._open.pop(_together(point), 0.0)
-        if took_s >= KNOWN_S and self._sweep.effort.spread_s is None:  # else all points end at once
+        done = self._open.pop(point, 0.0)
+        if took_s >= KNOWN_S:
             self._took_s += took_s
             self._done += done
 
@@ -324,14 +320,9 @@ class Progress:
         self._display.stop()
 
 
-def _together(point: Point) -> Point:
-    return dataclasses.replace(point, dtype="float32")
-
-
 def _effort(effort: Effort, points: int) -> str:
     """Return how long and how surely a sweep measures."""
     if effort.race:
         most = units.duration(effort.seconds(points))
         return f"a race to {units.percent(effort.bound, trim=True)} within {most}"
-    spread = f" over {units.duration(effort.spread_s)}" if effort.spread_s else ""
-    return f"{counted(effort.processes, 'process', 'processes')}{spread}"
+    return counted(effort.processes, "process", "processes")

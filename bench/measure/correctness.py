@@ -55,17 +55,16 @@ def compare_timed(
     """
     if not all(tensors[0].isfinite().all() for _, tensors in kept):
         return _not_finite(check, TIMED)
-    items = [(call, tensors) for call, tensors in kept if call.item is not None]
-    wholes = [(call, tensors) for call, tensors in kept if call.item is None]
     results: list[CheckResult] = []
-    for call, tensors in wholes:
-        targets = _allowing(reference.of_call(work, check, call), allowed)
-        results += _compared(work, tensors, targets, range(work.point.batch), TIMED)
-    targets = _allowing(reference.of_items(work, check, [call for call, _ in items]), allowed) if items else []
-    for number, (call, tensors) in enumerate(items):
-        for name, tensor, target in zip(work.names, tensors, targets, strict=False):
-            own = target._replace(tensor=target.tensor[[number]])
-            results.append(_compare(work, f"{name} of item {call.item} ({TIMED})", tensor[None], own, [call.item]))
+    calls = [call for call, _ in kept if call.item is not None]
+    of_items = iter(reference.of_items(work, check, calls) if calls else ())
+    for call, tensors in kept:
+        if call.item is None:
+            targets = _allowing(reference.of_call(work, check, call), allowed)
+            results += _compared(work, tensors, targets, range(work.point.batch), TIMED)
+        else:
+            targets = _allowing(next(of_items), allowed)
+            results += _compared_item(work, tensors, targets, call.item)
     nothing = CheckResult(0.0, check.targets[0].tolerance)
     return max(results, key=lambda result: result.severity, default=nothing)
 
@@ -82,6 +81,14 @@ def _compared(
     for number, (name, tensor, target) in enumerate(zip(work.names, tensors, targets, strict=False)):
         of_items, of = (tensor[[*items]], items) if number < work.by_item else (tensor, ())
         yield _compare(work, f"{name} ({check})", of_items, target, of)
+
+
+def _compared_item(
+    work: Workload, tensors: Sequence[Tensor], targets: Sequence[Target], item: int
+) -> Iterator[CheckResult]:
+    """Yield the result of each tensor of an item of a timed call."""
+    for name, tensor, target in zip(work.names, tensors, targets, strict=False):
+        yield _compare(work, f"{name} of item {item} ({TIMED})", tensor[None], target, [item])
 
 
 def _not_finite(check: Check, name: str) -> CheckResult:

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from bench.measure import failure, finite, user_code
-from bench.measure.workload import Tensors, Workload
+from bench.measure.layer import Tensors
+from bench.measure.workload import Workload
 from bench.modules.wrapper import copied
 from bench.sampling.inputs import NORMAL
 from impls.contract import Unsupported

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from bench.measure.workload import Inputs, Subject, Tensors, Workload, step
+from bench.measure.layer import Tensors
+from bench.measure.workload import Inputs, Subject, Workload, step
 from impls.contract import Unsupported
 
 WARM_CALLS = 3

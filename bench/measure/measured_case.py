@@ -77,7 +77,7 @@ class CaseRequest:
     A `thorough` measurement, the first of a case, also inspects a call.
     The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given. `files` are the
     paths for the outputs of these inputs, and `cache` is the folder of the compiler's cache.
-    Weights and values are those of `given`, if that is not None.
+    Weights and values are those of the file `given`, if that is not None.
     """
 
     point: Point
@@ -90,7 +90,7 @@ class CaseRequest:
     core: int | None
     files: Mapping[str, str]
     cache: str
-    given: workload.GivenWeights | None = None
+    given: str | None = None
 
 
 class MeasuredCase:

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.measure.workload import TRAINED, Subject, Tensors, Workload
+from bench.measure.layer import TRAINED, Tensors
+from bench.measure.workload import Subject, Workload
 from bench.sampling.inputs import TimedCall
 
 

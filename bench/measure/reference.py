@@ -10,7 +10,7 @@ again in the backward pass.
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from bench.measure import failure, finite, user_code
 from bench.measure.cores import at_random_rows, in_blocks, largest_logit
 from bench.measure.devices import device
+from bench.measure.layer import TRAINED, Tensors, cast_to
 from bench.measure.outputs import gradients
 from bench.measure.rounding import EAGER_ERRORS, LOGIT, MOST_TOLERANCE, least_tolerances, tolerance
-from bench.measure.workload import TRAINED, Tensors, Workload, cast_to, without_padding
+from bench.measure.workload import Workload, without_padding
 from bench.modules.wrapper import NOTHING, copied
 from bench.plan.device import CPU
 from bench.plan.layers import scores
@@ -111,14 +112,16 @@ def of_call(workload: Workload, check: Check, call: TimedCall) -> list[Target]:
     return _timed(workload, check, workload.of_call(call), workload.direction_of(call.key))
 
 
-def of_items(workload: Workload, check: Check, calls: Sequence[TimedCall]) -> list[Target]:
-    """Return what is expected of items of timed calls, one after the other."""
+def of_items(workload: Workload, check: Check, calls: Sequence[TimedCall]) -> Iterator[list[Target]]:
+    """Yield what is expected of each of these items of timed calls, which are computed as one batch."""
     items = [[each[call.item] for each in workload.of_call(call)] for call in calls]
     xs = tuple(map(torch.stack, zip(*items, strict=True)))
-    if workload.point.mode not in TRAINED:
-        return _timed(workload, check, xs, None)
-    direction = torch.stack([workload.direction_of(call.key)[call.item] for call in calls])
-    return _timed(workload, check, xs, direction)[: workload.by_item]
+    direction = None
+    if workload.point.mode in TRAINED:
+        direction = torch.stack([workload.direction_of(call.key)[call.item] for call in calls])
+    targets = _timed(workload, check, xs, direction)
+    for number in range(len(calls)):
+        yield [each._replace(tensor=each.tensor[[number]]) for each in targets[: workload.by_item]]
 
 
 def _timed(workload: Workload, check: Check, xs: Tensors, direction: Tensor | None) -> list[Target]:

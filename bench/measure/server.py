@@ -19,11 +19,11 @@ from torch.utils.flop_counter import FlopCounterMode
 import impls
 from bench.measure import (
     compilation,
+    described,
     failure,
     identity,
     judge,
     look,
-    matching,
     memory,
     user_code,
     workload,
@@ -31,7 +31,6 @@ from bench.measure import (
 from bench.measure.devices import device
 from bench.measure.forking import Channel, ForkServer, serve
 from bench.measure.measured_case import CaseRequest, MeasuredCase
-from bench.measure.workload import GivenWeights
 from bench.modules import sources
 from bench.plan.case import Point
 from bench.plan.device import CPU
@@ -139,8 +138,7 @@ class CaseWork:
         """Prepare a case; reply with its outcome so far."""
         values = request["case"]
         inputs = {name: InputValues(*each) for name, each in values["inputs"].items()}
-        given = GivenWeights(*values["given"]) if values["given"] else None
-        own = {"point": Point(**values["point"]), "files": request["files"], "inputs": inputs, "given": given}
+        own = {"point": Point(**values["point"]), "files": request["files"], "inputs": inputs}
         self._case = MeasuredCase(CaseRequest(**{**values, **own}), channel)
         with self._caught() as case:
             case.prepare()
@@ -185,8 +183,7 @@ def work(channel: Channel) -> None:
     worker = CaseWork()
     requests = {"check": worker.check, "arrive": worker.arrive, "prepare": worker.prepare}
     steps = dict.fromkeys(("sample", "finish"), worker.step)
-    looks = {"look": look.look, "shape": look.shape, "describe": matching.described}
-    looks |= {"compute": matching.computed, "match": matching.matched}
+    looks = {"look": look.look, "shape": look.shape, "describe": described.described}
     serve({**requests, **steps, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
 
 

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from bench.measure import clock
+from bench.measure.layer import TRAINED, Tensors
 from bench.measure.outputs import Incorrect, Output, check_output, check_plain, gradients, share_memory
 from bench.measure.process_state import ProcessState, hooks
-from bench.measure.workload import TRAINED, Inputs, Subject, Tensors, Workload
+from bench.measure.workload import Inputs, Subject, Workload
 from bench.sampling.inputs import KEY_BITS, TIMED, TimedCall
 from bench.sampling.judged import Kept
 from bench.sampling.rounds import Sample

@@ -3,44 +3,34 @@
 import dataclasses
 import math
 import random
-import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, cycle
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from numpy import random as numpy_random
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 import impls
-from bench.measure import user_code
 from bench.measure.cores import is_plain
 from bench.measure.devices import device
+from bench.measure.layer import TRAINED, Shapes, Tensors, cast_to, counted_with_values, made, traced
 from bench.modules.core import wrapped
-from bench.modules.making import OBJECTS, hide, maker_of
-from bench.modules.making import make as make_module
-from bench.modules.stated import failure, flops
-from bench.modules.wrapper import Wrapper, check_plain, copied, inner_of
+from bench.modules.wrapper import Wrapper, copied
 from bench.plan import layers
-from bench.plan.case import COLUMNS, Point
+from bench.plan.case import Point
 from bench.plan.device import CPU
 from bench.plan.layers.layer import key_lengths
-from bench.plan.weights import Sources
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, shifts
-from impls.catalogue import NO_MASK, PADDING, parse
-from impls.contract import parameters_of
+from impls.catalogue import PADDING
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
-
-TRAINED = ("train", "backward")
-"""The modes in which a call returns gradients."""
 
 SPREAD = 2.5
 """The standard deviation of inputs. The logits of a layer with torch's usual weights then have one of 2.
@@ -53,31 +43,6 @@ INPUTS = f"normal(0, {SPREAD})"
 
 VALUES_SEED = 1
 """What is added to the seed for the values of inputs: they must be the same for layers that draw other weights."""
-
-OF_SHAPES = re.compile(
-    r"\b(sizes?|shapes?|dims?|dim(ension)?s?|\w*dimensional|\dD|channels|features|elements|(num_)?tokens|divisible|"
-    r"values to unpack|out of range|in range)\b",
-    re.IGNORECASE,
-)
-"""Words by which errors of torch, Python and models speak of the shapes of inputs."""
-
-Tensors = tuple[Tensor, ...]
-"""The inputs of a call."""
-
-Shapes = tuple[tuple[int, ...], ...]
-
-Parts = Sequence[tuple[int, int, int, int]]
-"""Rows of a weight that was given: its first row and the end, the number of the own weight, and the first row there."""
-
-
-class GivenWeights(NamedTuple):
-    """Weights and values that another process has saved in a file.
-
-    `sources` has the rows there that own weights are made of.
-    """
-
-    path: str
-    sources: Sources
 
 
 class Layout:
@@ -92,6 +57,10 @@ class Layout:
     def packed(self, padded: Tensor) -> Tensor:
         """Return padded items as the implementation takes them."""
         return padded
+
+    def taken(self, inputs: Tensors) -> Tensors:
+        """Return the inputs of a call as the implementation takes them."""
+        return inputs
 
     def whole(self, tensor: Tensor) -> Tensor:
         """Return all items, one after the other in the batch."""
@@ -110,8 +79,8 @@ class Workload:
     output in checks: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
     `fixed` are further inputs, whose items alone change their order from call to call: a padding mask. `lengths` are
     those of the items in checks, empty if all have the same.
-    `flops` are the operations of a call, None if they are unknown. `given` has the shape of each weight that was given,
-    in their order, and where its rows are in the own ones; it is empty if none were.
+    `flops` are the operations of a call, None if they are unknown. An implementation that packs items has a `layout` of
+    its own, and its `direction` is the `padded_direction`, packed.
     """
 
     point: Point
@@ -122,9 +91,9 @@ class Workload:
     direction: Tensor
     fixed: Tensors = ()
     flops: int | None = None
-    given: Sequence[tuple[Sequence[int], Parts]] = ()
     lengths: tuple[int, ...] = ()
     layout: Layout = Layout()  # noqa: RUF009 - it has no state
+    padded_direction: Tensor | None = None
 
     @property
     def least_work(self) -> Work:
@@ -141,8 +110,10 @@ class Workload:
 
     def inputs(self, values: InputValues = InputValues()) -> Tensors:  # noqa: B008 - it can't be changed
         """Return inputs, to be copied: a window of the values, shifted by 0 to SHIFTS of them, times a factor."""
+        self.layout.arrange(self.lengths)
         parts = _window(self.values, values.shift, self.shapes)
-        return *(parts if values.factor == 1 else (part * values.factor for part in parts)), *self.fixed
+        parts = parts if values.factor == 1 else tuple(part * values.factor for part in parts)
+        return self.layout.taken((*parts, *self.fixed))
 
     def leaves(self, inputs: Tensors) -> Tensors:
         """Return the inputs of a call with those that have gradients as leaves of a graph of their own."""
@@ -182,7 +153,8 @@ class Workload:
         to timing, because a batch is packed once for all layers of a model.
         """
         order = self._order(key if self.lengths else shift)
-        return *_window(self.values, shift, self.shapes), *(each[order] for each in self.fixed)
+        fixed = (each[order] for each in self.fixed)
+        return self.layout.taken((*_window(self.values, shift, self.shapes), *fixed))
 
     def of_call(self, call: TimedCall) -> Tensors:
         """Return the inputs of a timed call."""
@@ -208,10 +180,12 @@ class Workload:
         """
         if self.point.mode not in TRAINED and not self.lengths:
             return self.direction
-        direction = self.direction
+        direction = self.direction if self.padded_direction is None else self.padded_direction
         shift = random.Random(f"direction {key}").randrange(direction.numel())  # noqa: S311 - the judge repeats it
         rolled = direction.flatten().roll(shift).view(direction.shape)
-        return without_padding(rolled, self.timed(key, 0)[-1]) if self.lengths else rolled
+        if not self.lengths:
+            return rolled
+        return self.layout.packed(without_padding(rolled, self.fixed[-1][self._order(key)]))
 
     @property
     def like(self) -> list[Tensor]:
@@ -221,19 +195,11 @@ class Workload:
 
     def handed_over(self, output: Sequence[Tensor]) -> list[Tensor]:
         """Return an output and its gradients as the judge expects them."""
-        by_item = [self.layout.whole(each) for each in output[: self.by_item]]
-        return self.ordered([*by_item, *output[self.by_item :]])
+        return [*(self.layout.whole(each) for each in output[: self.by_item]), *output[self.by_item :]]
 
     def item(self, output: Sequence[Tensor], item: int) -> list[Tensor]:
         """Return an item of an output and of its gradients that have a batch, as the judge expects it."""
         return [self.layout.item(each, item) for each in output[: self.by_item]]
-
-    def ordered(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Return an output and its gradients, those of the weights as they are of the weights that were given."""
-        of_weights = tensors[self.by_item :]
-        if not (of_weights and self.given):
-            return [*tensors]
-        return [*tensors[: self.by_item], *(_joined(of_weights, *each) for each in self.given)]
 
     def gradient_mode(self) -> AbstractContextManager[object]:
         """Return the gradient mode in which the point's calls run."""
@@ -256,11 +222,6 @@ def without_padding(tensor: Tensor, padding: Tensor, instead: float = 0.0) -> Te
 def spread_of(layer: nn.Module) -> float:
     """Return the standard deviation of a layer's inputs."""
     return float(getattr(layer, "input_sd", SPREAD))
-
-
-def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
-    """Return a tensor on another device; one of floating-point numbers in another dtype."""
-    return tensor.to(device, dtype if tensor.is_floating_point() else None)
 
 
 class InputsOfCalls(Protocol):
@@ -385,8 +346,8 @@ def set_up(point: Point) -> None:
     device(point.device).choose()
 
 
-def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> Workload:
-    """Return the workload of a point; its values depend only on the seed and the shape, or are those that are given.
+def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
+    """Return the workload of a point; its values depend only on the seed and the shape, or are those of a file.
 
     Raises `impls.Unresolved` if a user's own layer can't be imported or breaks the contract, `impls.Unsupported` if it
     doesn't take the point's mask.
@@ -395,7 +356,7 @@ def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> W
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         with _python_seeded(seed):
-            layer, shapes = _made(point)
+            layer, shapes = made(point)
         point = dataclasses.replace(point, batch=shapes[0][0])
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
@@ -405,7 +366,7 @@ def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> W
         values = saved.get("values", values)
         lengths = _lengths(point)
         fixed = _padding(point, lengths)
-        output_shape, flops = _traced(point, layer, (*_window(values, 0, shapes), *fixed))
+        output_shape, flops = traced(point, layer, (*_window(values, 0, shapes), *fixed))
         direction = torch.randn(output_shape).to(dtype)
         direction = saved.get("direction", direction)
         if point.is_padded:
@@ -413,8 +374,7 @@ def make(point: Point, seed: int = SEED, given: GivenWeights | None = None) -> W
     there = on.place, dtype
     fixed = tuple(each.to(on.place) for each in fixed)
     tensors = layer.to(*there), values.to(*there), shapes, direction.to(*there)
-    made = Workload(point, seed, *tensors, fixed, flops, lengths=lengths if point.is_padded else ())
-    return dataclasses.replace(made, given=_of_given(layer, given, saved)) if given else made
+    return Workload(point, seed, *tensors, fixed, flops, lengths=lengths if point.is_padded else ())
 
 
 @contextmanager
@@ -459,55 +419,27 @@ def save(work: Workload, path: str) -> None:
     """Write the weights and values of a workload into a file, from which `make` takes them in another process."""
     all_of_it = {
         "weights": weights(work.layer),
-        "parameters": {_bare(work.layer, name): [*each.shape] for name, each in work.layer.named_parameters()},
         "values": work.values.float(),
         "direction": work.direction.float(),
     }
     torch.save(all_of_it, path)
 
 
-def load(layer: nn.Module, given: GivenWeights) -> dict[str, Any]:
-    """Give a layer the weights in a file, its initial ones where that has none; return the file's content."""
-    saved: dict[str, Any] = torch.load(given.path, map_location="cpu", weights_only=True)
+def load(layer: nn.Module, path: str) -> dict[str, Any]:
+    """Give a layer the weights in a file, and return the file's content."""
+    saved: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     with torch.no_grad():
         for name, tensor in weights(layer).items():
-            if rows := [_rows(saved["weights"][of])[begin:end] for of, begin, end in given.sources[name]]:
-                tensor.copy_(torch.cat(rows).reshape(tensor.shape))
-    hide(inner_of(layer), [name for name, rows in given.sources.items() if not rows])
+            tensor.copy_(saved["weights"][name])
     return saved
-
-
-def _rows(weight: Tensor) -> Tensor:
-    """Return a view of a weight without axes of size 1, but for its rows."""
-    squeezed = weight.squeeze()
-    return squeezed if squeezed.dim() else squeezed.reshape(1)
-
-
-def _of_given(layer: nn.Module, given: GivenWeights, saved: Mapping[str, Any]) -> Sequence[tuple[Sequence[int], Parts]]:
-    """Return the shape of each weight that was given, and where its rows are in those of the layer."""
-    parts: dict[str, list[tuple[int, int, int, int]]] = {name: [] for name in saved["parameters"]}
-    for place, (name, _) in enumerate(layer.named_parameters()):
-        own = 0
-        for of, begin, end in given.sources[_bare(layer, name)]:
-            parts.setdefault(of, []).append((begin, end, place, own))
-            own += end - begin
-    return [(shape, parts[name]) for name, shape in saved["parameters"].items()]
-
-
-def _joined(tensors: Sequence[Tensor], shape: Sequence[int], parts: Parts) -> Tensor:
-    """Return the gradient of a weight that was given: the sum of those of the own weights that are made of it."""
-    whole = tensors[0].new_zeros(shape)
-    for begin, end, place, own in parts:
-        _rows(whole)[begin:end] += _rows(tensors[place].detach())[own : own + end - begin]
-    return whole
 
 
 def shown(point: Point) -> tuple[Wrapper, Shapes]:
     """Return the module of a point, to be looked at on a CPU, and the shapes of an item; raises as `make` does."""
     set_up(dataclasses.replace(point, device=CPU.name))
-    layer, shapes = _made(point)
+    layer, shapes = made(point)
     items = tuple(shape[1:] for shape in shapes)
-    _counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))
+    counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))
     return wrapped(layer, items), items
 
 
@@ -548,92 +480,3 @@ def step(subject: Subject, workload: Workload, inputs: InputsOfCalls | None = No
     if inputs.with_directions:
         return backward if workload.point.mode == "backward" else lambda: with_gradients(*forward())
     return lambda: function(*inputs.next())
-
-
-def _made(point: Point) -> tuple[nn.Module, Shapes]:
-    """Return the module of a point, and the shapes of its inputs."""
-    columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
-    required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
-    layer, shapes = make_module(layers.module_of(point.layer), dataclasses.asdict(point), required)
-    draw_weights: Callable[[], None] | None = getattr(layer, "draw_weights", None)
-    if draw_weights and not layers.is_own(point.layer):  # a stranger's may mean something else
-        draw_weights()
-    return layer, shapes
-
-
-def _traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int | None]:
-    """Return the shape of the layer's output and the operations of a call, None if they are unknown.
-
-    The layer lies on the CPU in float32; its inputs may be on another device, in another dtype. One of the suite is not
-    called: torch's first use of the device "meta" imports the compiler, for more than a second.
-    """
-    if not layers.is_own(point.layer):
-        return torch.Size(layers.output_shape(point)), layers.flops(point)
-    on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)
-    try:
-        result, counted = _counted(point, copied(layer).to("meta"), on_meta)
-    except Exception:  # a layer may need tensors with values
-        # first to the CPU: a cast on a GPU would need more of its memory
-        result, counted = _counted_with_values(point, layer, tuple(cast_to(x.cpu(), None, torch.float32) for x in xs))
-    if type(result) is not Tensor or result.shape[:1] != (point.batch,):
-        got = list(result.shape) if isinstance(result, Tensor) else type(result).__name__
-        raise impls.Unresolved(
-            f"layer {point.layer!r} must return a tensor whose first dimension is the batch {point.batch}, got {got}"
-        )
-    stated = flops(inner_of(layer), maker_of(point.layer), point)
-    return result.shape, counted if stated is None else stated
-
-
-def _counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:
-    try:
-        return _counted(point, copied(layer), xs)
-    except (impls.Unresolved, impls.Unsupported) as error:
-        raise type(error)(f"layer {point.layer!r}: {error}") from error
-    except Exception as error:
-        if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
-            with suppress(Exception):
-                return _counted(point, copied(layer), xs, with_graph=False)
-        raise impls.Unresolved(_uncalled(point, layer, xs, error)) from error
-
-
-def _uncalled(point: Point, layer: nn.Module, xs: Tensors, error: Exception) -> str:
-    """Return why a layer can't be called with inputs, and what to write: the shape that was given stays there."""
-    inner = inner_of(layer)
-    names = ", ".join(each.name for each in parameters_of(inner))
-    called = f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
-    stated = failure(inner, maker_of(point.layer), point)
-    given = f"{called}{', '.join(str(list(x.shape)) for x in xs)}: {user_code.said(error)}"
-    return "; ".join(filter(None, (given, stated, _remedy(point, xs[0], error))))
-
-
-def _remedy(point: Point, x: Tensor, error: Exception) -> str:
-    """Return what to write for a layer that can't be called with x, empty if that is not the cause.
-
-    A shape that was given stays in what is said.
-    """
-    of_all = "all arguments as [input=mymodule:function]"
-    if re.search(r"required (positional|keyword-only) argument", str(error)):
-        return f"write {of_all}"
-    if "'NoneType'" in str(error):  # a configuration that is left out
-        return OBJECTS
-    if not OF_SHAPES.search(str(error)):
-        return ""
-    given = parse(point.layer).options.get("input", "")
-    place = f" in place of [input={given}]" if given else ""
-    return f"write another shape as [input={x.shape[0]}x…]{place}, or {of_all}"
-
-
-def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:
-    """Return a layer's output, and the operations that torch counts in a call of the point's mode.
-
-    The count of a masked layer is None: it may compute scores that the mask removes, so the work is unknown.
-    """
-    with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(with_graph):
-        output = layer(*(x.detach().requires_grad_(point.mode in TRAINED and x.is_floating_point()) for x in xs))
-        if isinstance(output, Tensor):
-            check_plain(output)
-        forward = counter.get_total_flops()
-        if point.mode in TRAINED and isinstance(output, Tensor):
-            output.sum().backward()
-        flops = counter.get_total_flops() - (forward if point.mode == "backward" else 0)
-    return output, None if point.mask != NO_MASK else flops or None

@@ -1,6 +1,5 @@
 """Make points from the values of a grid: lists, ranges and models; and deal points out to several machines."""
 
-import dataclasses
 import hashlib
 import itertools
 import json
@@ -250,31 +249,14 @@ def parse_shard(text: str) -> Shard:
 def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
     """Return the points of a shard, in their order.
 
-    Points that differ in the dtype alone are measured together, so they stay together. Such groups are ordered by a
-    hash and dealt out in turns: no shard has more than one group more than another, and shapes of all sizes are mixed.
-    Raises WrongRequest if there are fewer groups than shards.
+    Points are ordered by a hash and dealt out in turns: no shard has more than one point more than another, and shapes
+    of all sizes are mixed. Raises WrongRequest if there are fewer points than shards.
     """
-    groups: dict[Point, list[Point]] = {}
-    for point in points:
-        groups.setdefault(dataclasses.replace(point, dtype=""), []).append(point)
-    if shard.count > len(groups):
-        raise WrongRequest(
-            f"the sweep has {len(groups)} points that can be measured apart, so at most "
-            f"{len(groups)} shards, got {shard.count}"
-        )
-    order = sorted(groups, key=lambda point: (_hash(point), point.threads, point.allocator))
-    mine = {point for group in order[shard.number - 1 :: shard.count] for point in groups[group]}
+    if shard.count > len(points):
+        raise WrongRequest(f"the sweep has {len(points)} points, so at most {len(points)} shards, got {shard.count}")
+    order = sorted(points, key=lambda point: (_hash(point), point.threads, point.allocator))
+    mine = {*order[shard.number - 1 :: shard.count]}
     return tuple(point for point in points if point in mine)
-
-
-def machine_columns(machines: Iterable[Iterable[Point]]) -> frozenset[str]:
-    """Return the columns that follow from the machine: all points of a machine have the same value of them."""
-    of_each = [[*points] for points in machines]
-    return frozenset(
-        name
-        for name in OF_THE_MACHINE
-        if all(len({getattr(point, name) for point in points}) <= 1 for points in of_each)
-    )
 
 
 def without_columns(point: Point, columns: Iterable[str] = OF_THE_MACHINE) -> Point:

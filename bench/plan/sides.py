@@ -3,9 +3,8 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from bench.plan.case import AFTER, AS_IS, BEFORE
 from bench.plan.errors import WrongRequest
@@ -15,10 +14,10 @@ from impls.catalogue import parse
 OPTIONS = ("layer", "checkout", "python")
 """What a side may have beside its implementation, each an option."""
 
-RULE = "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python"
+SAME, DIFFER = "same", "differ"
+"""Whether both sides have weights of the same names and shapes, in the same order; else outputs aren't compared."""
 
-Given = Mapping[str, str]
-"""A side as environment.json keeps it: what was given, by name."""
+RULE = "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python"
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class Side:
     python: str = ""
 
     @property
-    def given(self) -> Given:
-        """What was given of it, by name."""
+    def given(self) -> dict[str, str]:
+        """What was given of it, by name, as environment.json keeps it."""
         relative = {"python": os.path.relpath(self.python)} if self.python else {}
         return {name: value for name, value in vars(self).items() if value and name != "name"} | relative
 
@@ -94,12 +93,3 @@ def _usual(layers: Sequence[str]) -> str:
     if not layers:
         raise WrongRequest(f"{RULE}; expected an implementation, a model or --layer")
     return AS_IS
-
-
-def asked_for(before: Given, after: Given) -> list[str]:
-    """Return the words that ask for these sides."""
-    names = [of["implementation"] for of in (before, after)]
-    names = [] if {*names} == {AS_IS} and "layer" in before else list(dict.fromkeys(names))
-    options = [(f"--{name}", of[name]) for name in OPTIONS for of in (before, after) if name in of]
-    layers = dict.fromkeys(option for option in options if option[0] == "--layer")
-    return [*names, *chain(*layers, *(option for option in options if option not in layers))]

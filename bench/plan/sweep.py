@@ -2,7 +2,7 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,21 +10,13 @@ from typing import Any
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, Case, Point
 from bench.plan.columns import ValueKind
-from bench.plan.device import KINDS
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
-from bench.plan.invocation import suite
 from bench.plan.layers import usable
 from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
-from bench.plan.published import Published
-from bench.plan.published import read as read_published
 from bench.plan.settings import setting, settings_of
-from impls import table
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
 from impls.catalogue import parse
-
-MEASURED = "measured"
-"""The implementation that follows a table of choices."""
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
@@ -40,8 +32,6 @@ class Effort:
     sign of life. Without a `race` that is all. A race measures so much first, its base. Then it measures on those that
     may be the fastest, until the one that it names takes at most the share `bound` longer than the fastest, or the run
     has taken `within_s`; None: BASE_S and POINT_S for each point.
-    With `spread_s` the points take turns, a replicate each, evenly over so many seconds. None: all replicates of a
-    point follow each other without a pause.
     `oversubscribe` allows more threads than there are cores.
     `allow_error` is how far an implementation that declares another accuracy may be off, as a share of the largest
     value; None: no further than the others.
@@ -59,9 +49,6 @@ class Effort:
     )
     bound: float = setting(0.02, ValueKind.SHARE, "what the named implementation may cost before a race ends", "2%")
     within_s: float | None = setting(None, ValueKind.SECONDS, "time after which a race ends", "4m", "--within")
-    spread_s: float | None = setting(
-        None, ValueKind.SECONDS, "time over which the replicates are spread, such as 90s, 30m or 1h", "1h", "--spread"
-    )
     timeout_s: float = setting(
         300.0, ValueKind.SECONDS, "time without a sign of life after which a case is given up", "5m"
     )
@@ -80,7 +67,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A named set of points, the implementations that are measured at each, and the published figures.
+    """A named set of points, and the implementations that are measured at each.
 
     With `control` the baseline is measured a second time at each point, under the name CONTROL.
     If it is a `shard`, `whole` has the points of all shards.
@@ -91,7 +78,6 @@ class Sweep:
     implementations: tuple[str, ...]
     baseline: str = "eager"
     effort: Effort = field(default_factory=Effort)
-    published: tuple[Published, ...] = ()
     control: bool = False
     shard: Shard | None = None
     whole: tuple[Point, ...] = ()
@@ -125,17 +111,11 @@ SETTINGS = settings_of(Effort)
 
 EFFORT_KEYS = tuple(SETTINGS)
 
-IF_CPU = "if_cpu"
-"""The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
-
-IF_DEVICE = "if_device"
-"""The key of a grid with a kind of device: the grid has only points on devices of that kind."""
-
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
 
 SWITCHES = tuple(name for name, each in SETTINGS.items() if each.kind is ValueKind.TRUTH)
-SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", "published", *EFFORT_KEYS)
+SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", *EFFORT_KEYS)
 
 
 def shipped_names() -> list[str]:
@@ -147,9 +127,8 @@ def shipped_names() -> list[str]:
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
-    `threads` are used if the file gives none. `cpu` has the CPU's flags: a grid with IF_CPU counts only if one of them
-    is among its own. `overrides`, `implementations`, `baseline`, `control` and `effort` replace the file's values.
-    An override, which may name a `model`, replaces its column in every grid.
+    `threads` are used if the file gives none. `overrides`, `implementations`, `baseline`, `control` and `effort`
+    replace the file's values. An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
@@ -159,7 +138,6 @@ class Request:
 
     sweep: str
     threads: int = 1
-    cpu: Collection[str] = ()
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
     baseline: str = ""
@@ -189,19 +167,18 @@ def load_sweep(asked: Request | str) -> Sweep:
             if key not in SWEEP_KEYS:
                 raise unknown("key", key, SWEEP_KEYS)
         baseline, usual = _baseline(document, asked, is_shipped=file.parent == SHIPPED)
-        implementations, has_control, points, effort, published = all_of(
+        implementations, has_control, points, effort = all_of(
             lambda: _implementations(asked.implementations or usual, baseline, asked.path),
             lambda: _control(document.get("control", True) if asked.control is None else asked.control),
             lambda: _points(document, asked),
             lambda: effort_of(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, asked.effort)),
-            lambda: read_published(document.get("published", [])),
         )
     except WrongRequest as error:
         prefix = "" if file.parent == SHIPPED else f"{file.name}: "
         raise WrongRequest("\n".join(prefix + line for line in str(error).splitlines())) from None
     points = asked.shaped(points)
     name = CUSTOM if asked.product else file.stem
-    sweep = Sweep(name, points, implementations, baseline, effort, published, has_control)
+    sweep = Sweep(name, points, implementations, baseline, effort, has_control)
     return sweep.sharded(asked.shard) if asked.shard else sweep
 
 
@@ -266,7 +243,6 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
     grids, defaults = document.get("grid", []), document.get("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise WrongRequest("grid must be written as [[grid]], one table for each product")
-    grids = [{key: grid[key] for key in grid if key != IF_CPU} for grid in grids if _is_for_cpu(grid, asked.cpu)]
     if not isinstance(defaults, dict):
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
@@ -281,27 +257,7 @@ def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
         reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
         merged = [{**grid, **each} for grid in reduced for each in overrides]
     usual = {**DEFAULTS, "threads": asked.threads}
-    points = tuple(dict.fromkeys(point for values in merged for point in _on_device(values, usual)))
-    if not points:
-        raise WrongRequest(f"the sweep is empty: no [[grid]] has the {IF_DEVICE} of the device that is asked for")
-    return points
-
-
-def _on_device(values: dict[str, Any], usual: Values) -> Iterator[Point]:
-    """Yield the points of a grid, those on devices of its kind alone if it names one."""
-    only = values.get(IF_DEVICE)
-    if only is not None and only not in KINDS:
-        raise WrongRequest(f"{IF_DEVICE} = {only!r} must be {' or '.join(KINDS)}")
-    points = expand({key: value for key, value in values.items() if key != IF_DEVICE}, usual)
-    return (point for point in points if only in (None, point.kind.name))
-
-
-def _is_for_cpu(grid: dict[str, Any], cpu: Collection[str]) -> bool:
-    """Return whether a grid counts on a CPU with these flags."""
-    flags = grid.get(IF_CPU, [])
-    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
-        raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
-    return IF_CPU not in grid or not {*flags}.isdisjoint(cpu)
+    return tuple(dict.fromkeys(point for values in merged for point in expand(values, usual)))
 
 
 def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:
@@ -358,35 +314,21 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
         return [line] if path is not None and (line := names.mistake_of(name, path)) else []
     if base not in CATALOGUE:
         return []
-    mistakes = names.wrong_options(base, parsed.options, CATALOGUE[base].options)
-    return mistakes + (mistakes_of_table(parsed.options) if base == MEASURED and path is not None else [])
-
-
-def mistakes_of_table(options: Mapping[str, Any]) -> list[str]:
-    """Return why the implementation that follows a table can't read it; none if it can."""
-    if "table" not in options:
-        return [f"{MEASURED} needs a table: {MEASURED}[table=FILE]; `{suite()} export RUN FILE` writes one"]
-    try:
-        table.load(str(options["table"]))
-    except table.WrongTable as error:
-        return [str(error)]
-    return []
+    return names.wrong_options(base, parsed.options, CATALOGUE[base].options)
 
 
 def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of an effort: a race unless they say no, or spread the replicates over some time."""
+    """Return the values of an effort: a race unless they say no."""
     values = {**of_file, **given}
     if given.get("race") is False and "within_s" not in given:
         values.pop("within_s", None)
-    return {"race": "spread_s" not in values, **values}
+    return {"race": True, **values}
 
 
 def effort_of(values: Mapping[str, Any]) -> Effort:
     """Return the effort with these values; raises WrongRequest for those that can't be."""
     refuse(line for key, value in values.items() if (line := SETTINGS[key].mistake(value)))
     effort = Effort(**values)
-    if effort.race and effort.spread_s is not None:
-        raise WrongRequest("race and spread_s can't both be given: spread_s gives all points equal shares of the time")
     if effort.within_s is not None and not effort.race:
         raise WrongRequest("within_s needs a race: with equal shares budget_s says how long a point takes")
     return effort

@@ -1,4 +1,4 @@
-"""The verdicts of comparisons: of two runs, of the sides of a duel, and beside published figures."""
+"""The verdicts of comparisons: of two runs, and of the sides of a duel."""
 
 from typing import Final
 

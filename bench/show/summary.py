@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse import forecast
-from bench.analyse.choices import CoreChoice, gain
 from bench.analyse.standing import ALONE, NOTHING, Choice, by_rank
 from bench.analyse.summary import Summary
 from bench.plan.case import Point
@@ -26,9 +25,6 @@ from bench.show.failures import reasons
 from bench.show.rows import Row, measured, reason, unmeasured
 from bench.show.text import LONGEST_NAME, counted, cut, listed, middle, names, symbols
 from bench.store import units
-
-WORTH = 0.03
-"""The least gain of other cores over sdpa at which a run names the command that exports them."""
 
 MOST_LINES = 40
 """The most lines of points and of a user's own implementations there; show has all points."""
@@ -91,11 +87,10 @@ def _doubts(points: Sequence[At]) -> list[str]:
     return [f"{', '.join(each.names)}: {cut(each.detail, LONGEST_REASON)}" for each in told]
 
 
-def where(folder: Path, page: Path | None, choices: Sequence[CoreChoice] = ()) -> list[str]:
+def where(folder: Path, page: Path | None) -> list[str]:
     """Return where the page is, or the folder without one, and the commands that go on from there."""
     path = shlex.quote(str(folder))
     return [
-        *for_programs(choices, folder),
         f"The page: {page}" if page else f"Everything is in {folder}",
         f"The long table: {suite()} show {path}",
     ]
@@ -108,16 +103,8 @@ def go_on(command: str, effort: Effort, summary: Summary, points: Sequence[Point
     if effort.race:
         within_s = forecast.within_s(summary, points)
         return [*lines, f"Go on: {command} --within {within_s}s"] if within_s else []
-    number = None if effort.spread_s else forecast.processes(summary, effort.processes)
+    number = forecast.processes(summary, effort.processes)
     return [f"Go on: {command} --extend --processes {number}"] if number else []
-
-
-def for_programs(choices: Sequence[CoreChoice], folder: Path) -> list[str]:
-    """Return the command that exports the choices of a run, if they are shown to bring something over sdpa."""
-    if (share := gain(choices)) < WORTH:
-        return []
-    faster = f"Another core is at least {units.percent(share, trim=True)} faster than sdpa somewhere"
-    return [f"{faster}; for your programs: {suite()} export {shlex.quote(str(folder))}"]
 
 
 @dataclass(frozen=True)

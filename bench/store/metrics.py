@@ -76,7 +76,6 @@ class VerticalAxis:
     low: str = ""
     high: str = ""
     relative: bool = False
-    by_allocator: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ _TABLE = (
     # time
     Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
         axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys", "padding"),
-            "latency_low_s", "latency_high_s", by_allocator=True),
+            "latency_low_s", "latency_high_s"),
         meaning="seconds per call: the median over processes of each process's median sample"),
     Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 95 % interval"),
     Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end"),
@@ -212,8 +211,7 @@ _TABLE = (
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
     Metric("speedup", unit=Unit.RATIO, heading=Heading("speed-up", place=30, rank=0),
         axis=VerticalAxis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
-            ("tokens", "heads", "channels", "keys", "padding"), "speedup_low", "speedup_high", relative=True,
-            by_allocator=True),
+            ("tokens", "heads", "channels", "keys", "padding"), "speedup_low", "speedup_high", relative=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
     Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its 99 % interval"),
     Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end"),

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from bench.plan.again import Again
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import Point
 from bench.plan.controls import CONTROLLING
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.sweep import Effort, Sweep
@@ -89,13 +88,6 @@ class SavedRun:
     def effort(self) -> Effort | None:
         """The effort that was asked for, None if it isn't known."""
         return self.planned.effort if self.planned else None
-
-    @cached_property
-    def again(self) -> Again:
-        """What the commands share that measure single rows of the run again."""
-        sides = self.environment.context.get("sides", {}) if self.environment else {}
-        given = tuple(side["given"] for side in sides.values())
-        return Again(self.baseline, bool((self.whole["implementation"] == CONTROL).any()), self.effort, given)
 
     @property
     def records(self) -> list[Record]:

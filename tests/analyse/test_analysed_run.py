@@ -9,10 +9,9 @@ from tests.make.runs import saved
 
 
 def test_what_records_say_together_is_computed_once(tmp_path: Path) -> None:
-    """A run in two precisions has the rows of its records, and a choice a point."""
+    """The rows of a run are those of its records."""
     names, dtypes = ("sdpa", "eager"), ("float32", "bfloat16")
     records = [in_precision(name, dtype, n) for dtype in dtypes for name in names for n in range(3)]
     run = AnalysedRun(saved(tmp_path / "run", records))
     assert of_rows(run.summary.all_rows()).equals(run.whole)
-    assert [each.point.dtype for each in run.choices] == [*dtypes]
     assert run.summary is run.summary

@@ -45,7 +45,6 @@ def test_any_other_column_splits_a_series() -> None:
     """Rows of two batches are two series, whatever else they share, and so are masked and unmasked ones."""
     rows = [at(num_tokens=tokens, batch=batch) for tokens in (50, 197) for batch in (1, 8)]
     assert [{row["batch"] for row in group} for group in groups(rows, TOKENS)] == [{1}, {8}]
-    assert len(groups(rows, TOKENS, {"batch"})) == 1
     masked = groups([at(num_tokens=n, mask=mask) for n in (50, 197) for mask in ("none", "causal")], TOKENS)
     assert [{row["mask"] for row in group} for group in masked] == [{"none"}, {"causal"}]
     assert ["causal" in point_of(group[0]).short_name({"num_tokens"}) for group in masked] == [False, True]
@@ -84,7 +83,7 @@ def test_two_axes_gather_what_differs_in_either() -> None:
 
 def test_lengths_are_a_series_of_padding() -> None:
     """Distributions at one longest item are a series by their share of padding; items of one length are in none."""
-    shares = {"uniform": 0.5, "zipf": 0.8, "uniform:0.8": 0.1, "fixed": None}
+    shares = {"uniform": 0.5, "zipf": 0.8, "list:7+6": 0.1, "fixed": None}
     rows = [{**at(num_tokens=n, lengths=name), "padding": share} for n in (64, 128) for name, share in shares.items()]
     assert [places(group, PADDING) for group in groups(rows, PADDING)] == [(0.1, 0.5, 0.8)] * 2
     assert {row["lengths"] for group in groups(rows, TOKENS) for row in group} == {*shares}

@@ -17,9 +17,9 @@ from bench.machine import quiet
 from bench.machine.quiet import Preflight
 from bench.plan import names
 from bench.plan.case import AFTER, BEFORE, CONTROL
+from bench.plan.sides import DIFFER, SAME
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import DIFFERENT, FASTER
-from bench.plan.weights import ADDED, NAMES
 from bench.store.saved_run import SavedRun
 from bench.store.table import load
 from tests.engine import threads
@@ -157,7 +157,7 @@ def test_two_environments_from_end_to_end(
     assert float(ratio) == pytest.approx(1 / 1.1, abs=0.03)
     assert load(tmp_path / "run")["implementation"].tolist() == [BEFORE, AFTER, CONTROL]
     content = json.loads(printed(*words, "--allow", "20%", "--format", "json"))
-    assert content["weights"] == NAMES
+    assert content["weights"] == SAME
     assert [side["torch"] for side in content["sides"].values()] == ["2.0", "2.1"]
 
 
@@ -226,7 +226,7 @@ def repository(tmp_path: Path) -> Path:
 def test_branches_of_a_repository_from_end_to_end(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """A branch that splits its weights and adds some computes the same; one that is wrong from a token on doesn't.
+    """A branch that splits its weights is timed without a comparison; one that is wrong from a token on is different.
 
     The user stands in the repository, and both sides import their own revision. The run has their commits.
     """
@@ -255,4 +255,4 @@ def test_branches_of_a_repository_from_end_to_end(
             assert told[name]["commit"] == package["commit"] == line[:12]
             assert package["file"] == "duel_mylib/__init__.py"
         assert told[BEFORE]["packages"]["duel_mylib"]["digest"] != told[AFTER]["packages"]["duel_mylib"]["digest"]
-    assert ways == {"split": ADDED, "wrong": NAMES}
+    assert ways == {"split": DIFFER, "wrong": SAME}

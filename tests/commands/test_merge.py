@@ -8,7 +8,7 @@ import pytest
 
 from bench.cli import main
 from bench.plan.grid import Shard
-from tests.engine.test_merge import HERE, OTHER, SWEEP, run, shards
+from tests.engine.test_merge import OTHER, SWEEP, run, shards
 
 NAMED = dataclasses.replace(OTHER, context={**OTHER.context, "machine_name": "big node"})
 
@@ -25,7 +25,7 @@ def test_shards_of_one_machine_are_a_run(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_two_machines_are_shown_separately(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each under its name, then what to use where; a comparison takes those that both runs have."""
+    """Each under its name; a comparison takes those that both runs have."""
     here = shards(tmp_path, 1)
     there = run(tmp_path / "there", SWEEP.sharded(Shard(1, 1)), NAMED)
     out = tmp_path / "out"
@@ -34,9 +34,6 @@ def test_two_machines_are_shown_separately(tmp_path: Path, capsys: pytest.Captur
     assert main(["show", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "machine big-node" in printed
-    lines = printed.splitlines()
-    (header,) = [number for number, line in enumerate(lines) if line.split()[-2:] == ["big-node", HERE.env_id]]
-    assert [line.split()[0] for line in lines[header + 1 :]] == [f"N={tokens}" for tokens in range(1, 9)]
     assert main(["merge", str(tmp_path / "alone"), str(there)]) == 0
     capsys.readouterr()
     assert main(["compare", str(out), str(tmp_path / "alone")]) == 0

@@ -213,17 +213,12 @@ def test_a_control_that_is_off_is_named_at_the_end(
     assert not any(CONTROL in line for line in done.points)
 
 
-def test_replicates_that_are_spread_end_as_the_same_rows(scripted: Bench) -> None:
-    """The points' lines follow when all is measured, and the time of the pauses is not taken for that of a point.
-
-    Without a control nothing is said of it.
-    """
-    done = scripted("--spread", "1s", "--no-control")
+def test_without_a_control_nothing_is_said_of_it(scripted: Bench) -> None:
+    """Neither a line nor a row."""
+    done = scripted("--no-control")
     assert done.status == 0
     assert "a second eager" not in done.text
     assert CONTROL not in SavedRun(done.folder).whole["implementation"].tolist()
-    assert [record.process for record in journal.read(done.folder)] == [0] * 6 + [1] * 6
-    assert not re.search(r"~(?!0s)\S+ left", done.text)
 
 
 def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) -> None:

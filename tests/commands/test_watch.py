@@ -1,7 +1,6 @@
 """`watch`, which measures a kernel again whenever it is saved."""
 
 import os
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,11 +9,10 @@ from typing import Any
 import pytest
 
 from bench.cli import main
-from bench.commands import duel, watch
+from bench.commands import watch
 from bench.commands.watch import Versions
 from bench.plan import names
 from bench.plan.case import Case, Point
-from bench.plan.sweep import Effort, Sweep
 from tests.make.points import vit_s
 from tests.make.records import samples
 
@@ -130,49 +128,6 @@ def test_a_version_whose_caller_waits_for_the_host_is_told_so(capsys: Capture, m
 
 
 LAYER = "class MyAttention: ...\n"
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "",
-        "--channels 192 --num-tokens 50",
-        "--token-len 49 --channels 64 --num-heads 4 --batch 13",
-        "--mask causal --qkv-bias true --qk-scale 0.5",
-        "--dtype bfloat16 --mode train --allocator system --threads 4000 --oversubscribe",
-        "--model t2t_stage_1 --timeout-s 9",
-        "--layer conv --image-size 8",
-        "--layer patch --image-size 32 --patch-size 8",
-        "--layer self",
-        "--layer my_layer:MyAttention --mask causal",
-    ],
-)
-def test_the_command_for_a_claim_measures_the_watched_point(
-    options: str, kernel: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the layer, the shape and the execution nothing is lost, and the kernel keeps its options."""
-    kernel.with_name("my_layer.py").write_text(LAYER, encoding="utf-8")
-    watched: list[Point] = []
-
-    def enter(point: Point, *_: object) -> None:
-        watched.append(point)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(watch, "Trial", enter)
-    assert main(["watch", "sdpa", "watched_kernel:adapt[block=3]", *options.split()]) == 0
-    words = shlex.split(capsys.readouterr().out.splitlines()[-1])
-    claimed: list[Sweep] = []
-
-    def begin(sweep: Sweep, *_: object) -> None:
-        claimed.append(sweep)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(duel, "Duel", begin)
-    main(words[words.index("duel") :])
-    (sweep,) = claimed
-    assert sweep.points == (*watched,)
-    assert sweep.implementations == ("sdpa", "watched_kernel:adapt[block=3]")
-    assert sweep.effort.timeout_s == (9 if "--timeout-s" in options else Effort().timeout_s)
 
 
 @pytest.mark.slow

@@ -58,7 +58,7 @@ def ends(sweep: str, wanted: Mapping[Point, Sequence[str]]) -> Generator[tuple[C
     ):
         for at, names in wanted.items():
             while missing := [name for name in run.missing(at) if name in names]:  # a crash is tried again
-                run.replicate({at: missing}, SHORTEST)
+                run.replicate(at, missing, SHORTEST)
             for row in run.summary.rows(at):
                 if row["status"] != "unsupported":
                     yield Case(at, row["implementation"]), row["status"], row["detail"]

@@ -32,7 +32,6 @@ PARTS: dict[str, int] = {
     "slowed": 10,
     "streams": 45,
     "quick": 130,
-    "published": 60,
     "packed": 60,
     "profile": 30,
     "hacks": 60,
@@ -52,7 +51,7 @@ SKIPPED = 77
 LINES, LOG = "parts.txt", "log.txt"
 """The files in OUT beside the packed runs."""
 
-PACKED = {part: f"{part}.tar.gz" for part in ("twins", "quick", "published", "packed", "profile")}
+PACKED = {part: f"{part}.tar.gz" for part in ("twins", "quick", "packed", "profile")}
 """The parts whose runs have a file of their own in OUT."""
 
 OTHERS = "others.tar.gz"

@@ -28,7 +28,6 @@ import psutil
 from bench.plan.case import CONTROL
 from bench.plan.device import COLD, GRAPH, HOST, HOT, kind
 from bench.plan.lengths import padding
-from bench.plan.sweep import shipped_names
 from bench.store.journal import JOURNAL
 from bench.store.table import RESULTS, load
 from impls.catalogue import IMPLEMENTATIONS
@@ -54,12 +53,6 @@ TWINS_ON_CPU = ((1, 50, 64, 2), (2, 100, 64, 2))
 PROCESSES = 5
 SHORT_S, NEAR, NEAR_IF_SHORT = 50e-6, 0.01, 0.02
 """Twins differ by less than 1 %, in calls of less than 50 µs by less than 2 %."""
-
-CARDS = {"cudnn-h200": "H200", "fa3-paper": "H100", "sglang-vit": "H100"}
-"""Sweeps with figures that others published, and the card of each."""
-
-VERDICTS = r"x +(equivalent|slower|faster|another card|the core alone)\b"
-"""What `show --reference` says of a figure."""
 
 SMALL = ("--batch", "8", "--num-tokens", "197", "--channels", "384", "--num-heads", "6")
 LARGE = ("--batch", "32", "--num-tokens", "1024", "--channels", "768", "--num-heads", "12")
@@ -273,39 +266,6 @@ def quick(drill: Drill) -> str:
     bad = table[~table["status"].isin(["ok", "unsupported", "skipped"])]
     ends = {f"{row['implementation']} {row['status']}: {row['detail']}" for row in _rows(bad)}
     return judged([*said, *sorted(ends)], len(bad) or len(said) == 1)
-
-
-def published(drill: Drill) -> str:
-    """Measure the settings of publications, those of this card first, and show their figures beside ours."""
-    if not drill.is_gpu:
-        names, words = ["hubhop-layer"], [*ONCE, "--impl", "eager"]
-        absent = [f"{', '.join(CARDS)} need a CUDA device"]
-    else:
-        card = _said(sys.executable, "-c", "import torch; print(torch.cuda.get_device_name())").strip()
-        ordered = sorted(CARDS, key=lambda name: CARDS[name] not in card)
-        names, words = [name for name in ordered if name in shipped_names()], [*ONCE]
-        absent = [f"there is no sweep {name}" for name in CARDS if name not in names]
-    said, agrees, measured = [], [], 0
-    for place, name in enumerate(names):
-        end_s = time.monotonic() + drill.measuring_s / (len(names) - place)
-        try:
-            table = drill.bench(name, "--sweep", name, *words, end_s=end_s)
-        except FailedError as error:  # the others go on
-            said.append(f"{name}: {error}")
-            agrees += [False] if drill.is_gpu and CARDS[name] in card else []
-            continue
-        measured += 1
-        verdicts = re.findall(VERDICTS, _said(sys.executable, "-m", "bench", "show", "--reference",
-                                              str(drill.folder / name)))  # fmt: skip
-        agrees += ["equivalent" in verdicts] if drill.is_gpu and CARDS[name] in card else []
-        counts = Counter(table["status"]) + Counter(verdicts)
-        said.append(f"{name}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
-    if not names:
-        raise SkippedError("; ".join(absent))
-    said += absent
-    if agrees and not any(agrees):
-        raise FailedError("; ".join([*said, "no figure of this card agrees: the log has each with its ratio"]))
-    return judged(said, not measured)
 
 
 def packed(drill: Drill) -> str:

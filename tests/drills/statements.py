@@ -16,7 +16,6 @@ from pathlib import Path
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import change
-from bench.commands.export import content_of
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep
 from bench.show import failures, summary
@@ -115,7 +114,6 @@ def contradictions(run: Path) -> Iterator[str]:
     said = {point: Said() for point in rows_at}
     _terminal(said, rows_at, saved)
     _page(whole, [*said.values()], saved.baseline or "")
-    _export(said, saved)
     if len(said) == 1 and (run / "advice.md").exists():
         _advice((run / "advice.md").read_text(encoding="utf-8"), *said.values())
     _duel(said, rows_at, saved, texts)
@@ -221,17 +219,6 @@ def _text(cell: str) -> str:
     return html.unescape(re.sub("<[^>]+>", "", cell))
 
 
-def _export(said: Mapping[Point, Said], saved: AnalysedRun) -> None:
-    """Read the table for programs, if the run has one."""
-    if not saved.choices:
-        return
-    for choice, entry in zip(saved.choices, content_of(saved, saved.choices)["points"], strict=True):
-        of, name = said[choice.point], entry["implementation"]
-        if name != "sdpa" and entry["speedup_low"]:
-            low, high = (Bound(entry[f"speedup_{end}"], 1e-4) for end in ("low", "high"))
-            of.pairs.append(Told(name, "sdpa", low, high, "export"))
-
-
 def _advice(text: str, of: Said) -> None:
     """Read the answer for a model."""
     text = text.replace("\\[", "[")
@@ -251,7 +238,7 @@ def _duel(
         return
     before, after = sorted(saved.planned.implementations, key=lambda name: name != saved.baseline)
     changes = [change(point, rows_at.get(point, ()), before, after, 0.01) for point in saved.planned.points]
-    told = duel.Told(changes, before, after, saved.environment, "", saved.again, 0.01, 60.0)
+    told = duel.Told(changes, before, after, saved.environment, "", 0.01, 60.0)
     texts["duel"] = markdown(duel.blocks(told)).replace("\\[", "[")
     for each in changes:
         if each.ratio.is_known:

@@ -140,7 +140,7 @@ def test_what_is_no_checkout_is_refused(repository: Path, tmp_path: Path) -> Non
     for given, words in (
         (f"{repository}@nosuch", "has no revision 'nosuch'; expected a branch, tag or commit"),
         (f"{repository}@first:inner", "has no revision"),
-        (f"{repository / 'new'}@first", "the revision has no folder new"),
+        (f"{repository / 'new'}@first", "can't be written"),
         (f"{plain}@main", "is in no git repository"),
         (f"{tmp_path / 'nowhere'}@main", f"there is no folder {tmp_path / 'nowhere'}"),
         (str(tmp_path / "nowhere"), f"there is no folder {tmp_path / 'nowhere'}"),

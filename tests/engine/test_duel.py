@@ -1,4 +1,4 @@
-"""A duel: the rounds of both sides pair, and the second side has the weights of the first, where they can be told."""
+"""A duel: the rounds of both sides pair, and the second side has the weights of the first if they are the same."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ from bench.engine import duel as duel_module
 from bench.engine.duel import Duel, grounds
 from bench.engine.pool import Pool
 from bench.plan.case import AFTER, BEFORE, CONTROL, Case, Point
-from bench.plan.sides import Side
+from bench.plan.sides import DIFFER, SAME, Side
 from bench.plan.sweep import Effort, Sweep
 from bench.store import journal
 from bench.store.record import Record
@@ -203,19 +203,17 @@ def test_a_side_that_cannot_be_made_is_a_wrong_request_that_names_it(tmp_path: P
 WEIGHTS = [["qkv.weight", [3, 4]], ["out.bias", [4]]]
 RENAMED = [["linear.weight", [3, 4]], ["projection.bias", [4]]]
 SHAPE = [2, 7, 12]
-SAME = {"qkv.weight": [("qkv.weight", 0, 3)], "out.bias": [("out.bias", 0, 4)]}
-MOVED = {"linear.weight": [("qkv.weight", 0, 3)], "projection.bias": [("out.bias", 0, 4)]}
 RAISED = {"status": "error", "detail": "give another shape", "raised": "raises: RuntimeError: no (mine.py, line 3)"}
 DIED = {"status": "crashed", "detail": "ended with exit status 7", "raised": ""}
 
 
 @contextmanager
 def checkouts(
-    folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any], match: int | None = 0, after: str = AFTER
+    folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any], after: str = AFTER
 ) -> Iterator[Duel]:
     """Open a duel of two folders whose modules are as described; workers are threads.
 
-    `match` is the number of the way to match weights with which their outputs agree, `after` the folder of the second.
+    `after` is the folder of the second.
     """
     threads.use(patch)
     folders = [folder / name for name in (BEFORE, after)]
@@ -232,8 +230,6 @@ def checkouts(
         return {**of, "seen": {}} if "status" in of else {"status": "ok", "detail": "", "raised": "", "seen": of}
 
     patch.setattr(duel_module, "replied", replied)
-    found = {"number": match, "error": 0.5, "tried": 3}
-    patch.setattr(duel_module, "asked", lambda _, request, *__, **___: found if request == "match" else {})
     before, after_it = (
         Side(name, "sdpa", checkout=str(each)) for name, each in zip((BEFORE, AFTER), folders, strict=True)
     )
@@ -242,39 +238,26 @@ def checkouts(
 
 
 @pytest.mark.parametrize(
-    ("described", "match", "sources", "way"),
-    [
-        ({}, None, SAME, "names"),
-        ({"weights": RENAMED}, 0, MOVED, "order"),
-        ({"weights": RENAMED}, None, None, ""),
-        ({"weights": [*WEIGHTS, ["new", [5]]]}, 0, {**SAME, "new": []}, "added"),
-    ],
-    ids=["the same", "renamed", "renamed and different", "with new ones"],
+    ("weights", "is_same"),
+    [(WEIGHTS, True), (RENAMED, False), ([*WEIGHTS, ["new", [5]]], False)],
+    ids=["the same", "renamed", "with new ones"],
 )
-def test_the_second_side_is_judged_by_the_first_with_its_weights(
-    described: dict[str, Any],
-    match: int | None,
-    sources: dict[str, Any] | None,
-    way: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_second_side_is_judged_by_the_first_if_weights_are_the_same(
+    weights: list[Any], is_same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other names are trusted only if outputs agree; else each side is judged by itself, and the reason is kept.
+    """With others each side is judged by itself.
 
     The control is judged by itself, and the first side always.
     """
-    with checkouts(tmp_path, monkeypatch, {}, described, match=match) as duel:
-        assert duel.matches[point()].sources == sources
+    with checkouts(tmp_path, monkeypatch, {}, {"weights": weights}) as duel:
         before, after, control = (duel.member(Case(point(), name)) for name in NAMES)
         own, other = (ground.pool for ground in duel.sides)
         assert (before.pool, after.pool, control.pool) == (own, other, own)
         assert before.judged_by == control.judged_by == (own, point())
-        assert after.judged_by == ((own if sources else other), point())
-        assert (before.weights, after.weights) == ({}, sources or {})
+        assert after.judged_by == ((own if is_same else other), point())
+        assert (before.takes_weights, after.takes_weights) == (False, is_same)
         context = duel.environment.context
-        assert (context["weights"], bool(context["match"])) == (way, way != "names")
-        assert ("off by 50%" in context["match"]) is (way == "")
-        assert bool(context["tried"]) is (way == "")
+        assert context["weights"] == (SAME if is_same else DIFFER)
         packages = [context["sides"][name]["packages"]["mine"] for name in (BEFORE, AFTER)]
         assert [(each["file"], each["digest"]) for each in packages] == [
             ("mine.py", "digest of before"),
@@ -326,11 +309,10 @@ def test_sides_that_are_not_what_was_asked_for_are_a_wrong_request(
 def test_an_installed_package_in_one_checkout_twice_is_told_how_to_compare_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the interpreter that has it; two different checkouts of which one lacks it are another mistake."""
+    """By the interpreter that has it."""
     installed = {"modules": {"mine": ("/elsewhere/mine.py", "", "")}}
     both = checkouts(tmp_path / "twice", monkeypatch, installed, after=BEFORE)
     assert "compared with itself by --python" in refusal(both.__enter__)
-    assert "--python" not in refusal(checkouts(tmp_path / "two", monkeypatch, {}, installed).__enter__)
 
 
 def test_one_checkout_twice_has_processes_for_each_side(tmp_path: Path) -> None:
@@ -349,7 +331,6 @@ def test_two_layers_share_their_processes_and_are_each_judged_by_themselves(
     before, after = (Side(name, "sdpa", layer=layer) for name, layer in zip(NAMES, layers, strict=False))
     with opened(tmp_path, (before, after), layers=layers) as duel:
         assert duel.sides[0].pool is duel.sides[1].pool
-        assert not duel.matches
         [*duel.measured()]
         members = [duel.member(Case(point(), name)) for name in NAMES]
         assert [each.point.layer for each in members] == [*layers, layers[0]]

@@ -24,8 +24,8 @@ EFFORT = Effort(processes=2, budget_s=4.0, race=True)
 NAMES = ("a", "b", "c")
 SMALL, MEDIUM, LARGE = (point(num_tokens=tokens) for tokens in (5, 7, 9))
 
-Taken = tuple[tuple[Point, ...], tuple[str, ...], bool]
-"""The points of a replicate, the implementations at the first of them, and whether it comes after the base."""
+Taken = tuple[Point, tuple[str, ...], bool]
+"""The point of a replicate, its implementations, and whether it comes after the base."""
 
 
 class ScriptedRun:
@@ -47,13 +47,8 @@ class ScriptedRun:
         self.beside_s, self.round_s, self.share = 1.0, 0.1, 0.0
         self.base = dict.fromkeys(to_come, 0)
         self.left = dict(to_come)
-        self.alike: dict[Point, list[Point]] = {}
         self.reopens: Point | None = None
         self._clock, self._growths = clock, growths or {}
-
-    def together(self, point: Point) -> list[Point]:
-        """Return the point, or those that it is measured with."""
-        return self.alike.get(point, [point])
 
     def leave_out(self, _point: Point, _processes: int) -> None:
         """Leave out nothing."""
@@ -62,14 +57,13 @@ class ScriptedRun:
         """Return all implementations until the base is taken."""
         return [*NAMES] if self.base[point] < processes else []
 
-    def replicate(self, names: Mapping[Point, Sequence[str]], length: Length, *, with_baseline: bool = True) -> Any:
+    def replicate(self, point: Point, names: Sequence[str], length: Length, *, with_baseline: bool = True) -> Any:
         """Note a replicate, and move the clock."""
-        self.taken.append(((*names,), (*next(iter(names.values())),), not with_baseline))
+        self.taken.append((point, (*names,), not with_baseline))
         self.lengths.append(length.budget_s)
-        for each in names:
-            count = self.base if with_baseline else self.left
-            count[each] += 1 if with_baseline else -1
-        members = sum(map(len, names.values()))
+        count = self.base if with_baseline else self.left
+        count[point] += 1 if with_baseline else -1
+        members = len(names)
         rounds = max(LEAST_ROUNDS, math.ceil(length.budget_s / (members * self.round_s) - 1e-9))
         rounds_s = rounds * members * self.round_s
         self._clock.now_s += members * self.beside_s + rounds_s
@@ -80,7 +74,7 @@ class ScriptedRun:
         self._pool()
         if self.left[point] + (self.finer.get(point, 0) if bound < EFFORT.bound else 0) <= 0:
             return Answer("a", 0.01, replicates=2)
-        taken = sum(point in points for points, _, is_further in self.taken if is_further)
+        taken = sum(point == each for each, _, is_further in self.taken if is_further)
         bound = self.bounds.get(point, 0.1) / (1 + taken)
         return Answer("a", bound, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
 
@@ -97,8 +91,8 @@ class ScriptedRun:
 
     @property
     def tokens(self) -> list[tuple[int, bool]]:
-        """The tokens of each replicate's first point, and whether it came after its base."""
-        return [(points[0].num_tokens, is_further) for points, _, is_further in self.taken]
+        """The tokens of each replicate's point, and whether it came after its base."""
+        return [(point.num_tokens, is_further) for point, _, is_further in self.taken]
 
 
 NEVER = 10**6
@@ -116,7 +110,7 @@ def test_the_base_of_all_points_is_taken_without_any_time(clock: Clock) -> None:
     """Two processes of all implementations at each point, and no more, which would take time that isn't there."""
     run = ScriptedRun(clock, {SMALL: NEVER, LARGE: NEVER})
     raced(run, SMALL, LARGE, end_s=0.0)
-    assert run.taken == [((each,), NAMES, False) for each in (SMALL, SMALL, LARGE, LARGE)]
+    assert run.taken == [(each, NAMES, False) for each in (SMALL, SMALL, LARGE, LARGE)]
     assert run.lengths == [EFFORT.budget_s / EFFORT.processes] * 4
 
 
@@ -143,7 +137,7 @@ def test_after_the_base_only_candidates_are_measured(clock: Clock) -> None:
     run = ScriptedRun(clock, {LARGE: 2, SMALL: 0, MEDIUM: 0})
     judged = raced(run, LARGE, SMALL, MEDIUM)
     assert run.tokens == [*((tokens, False) for tokens in (5, 5, 7, 7, 9, 9)), (9, True), (9, True)]
-    assert run.taken[-2:] == [((LARGE,), ("a", "c"), True)] * 2
+    assert run.taken[-2:] == [(LARGE, ("a", "c"), True)] * 2
     assert [each for each, _ in judged] == [SMALL, MEDIUM, LARGE, LARGE, LARGE]
     assert [answer.is_good for _, answer in judged] == [True, True, False, False, True]
 
@@ -167,7 +161,7 @@ def test_the_point_that_is_expected_to_be_answered_soonest_comes_first(
     """Points of the same cost are ordered by what they still need; unknown is taken for three times as much."""
     run = ScriptedRun(clock, {SMALL: 3, LARGE: 3}, dict(zip((SMALL, LARGE), growths, strict=True)))
     raced(run, SMALL, LARGE)
-    further = [points[0] for points, _, is_further in run.taken if is_further]
+    further = [point for point, _, is_further in run.taken if is_further]
     assert further == [first] * 3 + [LARGE if first is SMALL else SMALL] * 3
 
 
@@ -200,7 +194,7 @@ def test_a_race_that_goes_on_takes_no_base_again(clock: Clock) -> None:
     run = ScriptedRun(clock, {SMALL: 1, LARGE: 0})
     run.base = {SMALL: 2, LARGE: 2}
     judged = raced(run, SMALL, LARGE)
-    assert run.taken == [((SMALL,), ("a", "c"), True)]
+    assert run.taken == [(SMALL, ("a", "c"), True)]
     assert [each for each, _ in judged] == [SMALL, LARGE, SMALL]
 
 
@@ -221,13 +215,3 @@ def test_a_finer_bound_comes_after_a_good_answer_at_all_points(clock: Clock) -> 
     further = [tokens for tokens, is_further in run.tokens if is_further]
     assert further[:2] == [LARGE.num_tokens] * 2
     assert sorted(further[2:]) == [SMALL.num_tokens, LARGE.num_tokens]
-
-
-def test_points_of_the_same_rounds_race_together(clock: Clock) -> None:
-    """Their base has both, with the time of both; later replicates have those whose answer isn't good."""
-    narrow = dataclasses.replace(SMALL, dtype="bfloat16")
-    run = ScriptedRun(clock, {SMALL: 0, narrow: 1})
-    run.alike = {each: [SMALL, narrow] for each in (SMALL, narrow)}
-    raced(run, SMALL, narrow)
-    assert [points for points, *_ in run.taken] == [(SMALL, narrow)] * 2 + [(narrow,)]
-    assert run.lengths[:2] == [EFFORT.budget_s] * 2

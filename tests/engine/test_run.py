@@ -16,7 +16,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from bench.analyse.precision import changes
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import replicate
@@ -31,7 +30,6 @@ from bench.machine.quiet import Preflight
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
-from bench.sampling.rounds import LEAST_ROUNDS
 from bench.show.doubts import control_warning
 from bench.show.rows import plain
 from bench.store import environment, journal
@@ -706,94 +704,3 @@ def test_a_race_holds_all_precisions_of_a_shape_in_its_base(tmp_path: Path) -> N
     ran(sweep, tmp_path)
     together = Counter((record.process, record.seed) for record in journal.read(tmp_path))
     assert sorted(together.values()) == [4, 6]
-
-
-# Spread over time
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_replicates_are_spread_evenly_in_turns_of_points(begun: bool, tmp_path: Path, scripted_workers: Clock) -> None:
-    """Both points are measured once before the second replicate of the first; a quarter of the time lies between.
-
-    A run that goes on has the replicates that are there behind it, and a run that has all doesn't wait.
-    """
-    sweep = swept("eager", tokens=(5, 7), effort=dataclasses.replace(QUICK, processes=2, spread_s=4000.0))
-    starts: dict[tuple[int, int], float] = {}
-
-    def begins(at: Point, process: int, *_: str) -> None:
-        starts.setdefault((process, at.num_tokens), scripted_workers.now_s)
-
-    with Run(sweep, tmp_path) as opened:
-        if begun:
-            records_of(opened, sweep.points[0])
-        begin_s = scripted_workers.now_s
-        opened.heard = begins
-        assert [*opened.measured()] == [*sweep.points]
-        order = [(0, 7), (1, 7)] if begun else [(0, 5), (0, 7), (1, 5), (1, 7)]
-        due_s = [begin_s + 4000.0 * index / len(order) for index in range(len(order))]
-        assert starts == dict(zip(order, map(pytest.approx, due_s), strict=True))
-        end_s = scripted_workers.now_s
-        assert [*opened.measured()] == [*sweep.points]
-        assert scripted_workers.now_s == end_s
-
-
-# Several precisions
-
-
-def in_precisions(*implementations: str, effort: Effort = QUICK) -> Sweep:
-    """Return a sweep of one shape in two precisions, and of another shape in one."""
-    points = (point(), point(num_tokens=5), point(dtype="bfloat16"))
-    return Sweep("precisions", points, implementations, effort=effort)
-
-
-@scripted
-def test_precisions_of_a_shape_are_measured_in_the_same_rounds(tmp_path: Path) -> None:
-    """Their replicates have the same numbers, seeds and rounds, so that a change of precision has a paired ratio.
-
-    Each precision has ratios to its own baseline; the other shape is measured by itself.
-    """
-    sweep = in_precisions("eager", "sdpa")
-    yielded = list(engine.run(sweep, tmp_path))
-    assert [len(records) for records in yielded] == [4, 4, 4]
-    assert set(lines(tmp_path).values()) == {1}
-    wide, other, narrow = yielded
-    drawn = [[(each.case.implementation, each.process, each.seed) for each in records] for records in (wide, narrow)]
-    assert drawn[0] == drawn[1]
-    assert {each.seed for each in other}.isdisjoint(each.seed for each in wide)
-    for one, two in zip(wide, narrow, strict=True):
-        assert one.samples.rounds[:LEAST_ROUNDS] == two.samples.rounds[:LEAST_ROUNDS]
-    table = load(tmp_path)
-    assert table["speedup_low"].notna().all()
-    assert [(each.case.implementation, each.point.dtype) for each in changes(journal.read(tmp_path), plain(table))] == [
-        ("eager", "bfloat16"),
-        ("sdpa", "bfloat16"),
-    ]
-
-
-@scripted
-def test_what_one_precision_lacks_is_measured_without_the_other(tmp_path: Path) -> None:
-    """A run that had one precision and is extended by another measures the new one alone, which is not paired."""
-    sweep = in_precisions("eager")
-    first = dataclasses.replace(sweep, points=sweep.points[:2])
-    ran(first, tmp_path)
-    before = journal.read(tmp_path)
-    ran(sweep, tmp_path, extend=True)
-    after = journal.read(tmp_path)
-    assert after[: len(before)] == before
-    assert {record.case.point.dtype for record in after[len(before) :]} == {"bfloat16"}
-    assert changes(after, plain(load(tmp_path))) == []
-
-
-@scripted
-def test_precisions_that_do_not_fit_together_are_measured_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If processes are left out for want of memory, each precision gets replicates of its own, with the same seed."""
-    monkeypatch.setattr(facts, "available_bytes", lambda: 2 << 30)
-    monkeypatch.setattr("bench.engine.replicate.SPARE_BYTES", 2 << 30)
-    ran(in_precisions("eager", "sdpa", "manual"), tmp_path)
-    assert set(load(tmp_path)["status"]) == {"ok"}
-    records = journal.read(tmp_path)
-    assert {record.case.implementation for record in records} == {"eager", "sdpa", "manual"}
-    assert min(Counter(record.case for record in records).values()) >= QUICK.processes
-    assert len({(record.case.point.num_tokens, record.seed) for record in records}) == 2

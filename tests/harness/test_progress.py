@@ -98,7 +98,6 @@ def test_it_opens_with_the_size_of_the_sweep_and_where_results_go() -> None:
     ("sweep", "words"),
     [
         (dataclasses.replace(SWEEP, control=True), "3 implementations and control, 2 processes"),
-        (dataclasses.replace(SWEEP, effort=Effort(processes=2, spread_s=3600.0)), "2 processes over 1h"),
         (RACE, "a race to 5% within 1m"),
         (dataclasses.replace(RACE, effort=Effort(race=True, within_s=90)), "a race to 2% within 1m30s"),
         (
@@ -106,7 +105,7 @@ def test_it_opens_with_the_size_of_the_sweep_and_where_results_go() -> None:
             "3 of 6 cases can't fit into memory and will be skipped. At N=10000000, eager, sdpa, mha: the ref",
         ),
     ],
-    ids=["control", "spread", "race", "within", "memory"],
+    ids=["control", "race", "within", "memory"],
 )
 def test_the_first_lines_say_what_is_measured_how_and_what_cannot_be(sweep: Sweep, words: str) -> None:
     """The control is counted beside the implementations; a race has its bound and time in place of processes."""
@@ -224,12 +223,12 @@ def test_a_race_has_as_long_as_its_clock_says_and_at_least_its_base(clock: Clock
 
 
 def test_points_take_as_long_as_others_did_by_their_work(clock: Clock) -> None:
-    """One that was measured earlier says nothing, and precisions, which are measured together, count once."""
+    """One that was measured earlier says nothing."""
     shown = Shown()
     assert left(shown, 0) == ""
-    both = Shown(dataclasses.replace(SWEEP, points=(*POINTS, dataclasses.replace(POINTS[1], dtype="bfloat16"))))
+    later = Shown()
     clock.now_s += 30.0
-    assert re.fullmatch(r"(29|30|31)s", left(both, 0))
+    assert re.fullmatch(r"(29|30|31)s", left(later, 0))
 
 
 # what is awaited

@@ -34,7 +34,7 @@ INSTALLED = tuple(name for name in RUNTIMES if len(versions([name])) == len(IMPL
 PACKED = tuple(name for name, entry in IMPLEMENTATIONS.items() if entry.adapter.startswith("attend.packed:"))
 """What takes packed items, and no layer whose items have one length."""
 
-NOT_EAGER_ON_CPU = (*LACKING, *ON_GPU, *RUNTIMES, *PACKED, "flex", "measured")
+NOT_EAGER_ON_CPU = (*LACKING, *ON_GPU, *RUNTIMES, *PACKED, "flex")
 """Left out where every implementation is called at many shapes; flex compiles, and has no backward here; measured needs
 a table."""
 

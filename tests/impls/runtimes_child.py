@@ -15,6 +15,7 @@ import torch
 
 import impls
 from bench.measure import process_state, workload
+from bench.measure.layer import Tensors, cast_to
 from bench.sampling.inputs import InputValues
 from tests.make.points import featured
 
@@ -26,9 +27,9 @@ def deviation(y: torch.Tensor, exact: torch.Tensor) -> float:
     return float((y.double() - exact).abs().max() / exact.abs().max())
 
 
-def in_double(tensors: workload.Tensors) -> workload.Tensors:
+def in_double(tensors: Tensors) -> Tensors:
     """Return inputs in float64, but for masks."""
-    return tuple(workload.cast_to(each, "cpu", torch.float64) for each in tensors)
+    return tuple(cast_to(each, "cpu", torch.float64) for each in tensors)
 
 
 def _threads_s() -> dict[int, float]:
@@ -36,7 +37,7 @@ def _threads_s() -> dict[int, float]:
     return {one.id: one.user_time + one.system_time for one in psutil.Process().threads()}
 
 
-def working_threads(implementation: impls.Implementation, xs: workload.Tensors) -> int:
+def working_threads(implementation: impls.Implementation, xs: Tensors) -> int:
     """Return the threads that compute during calls: those with at least a quarter of the busiest one's time."""
     before_s, start_s = _threads_s(), time.perf_counter()
     while time.perf_counter() - start_s < CALLS_S:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.profiler_util import FunctionEvent
 
 from bench.measure import outputs, workload
+from bench.measure.layer import cast_to
 from bench.plan.case import Point
 from impls import Unsupported, build
 from impls.layers.conv import ConvSelfAttention
@@ -133,7 +134,7 @@ def results(at: Point, name: str, dtype: torch.dtype) -> list[Tensor]:
     """Return the output and gradients of an implementation at a point, with the layer and its inputs in a dtype."""
     work = workload.make(at)
     cast = replace(work, layer=work.layer.to(dtype), direction=work.direction.to(dtype))
-    inputs = tuple(workload.cast_to(each, "cpu", dtype) for each in work.inputs())
+    inputs = tuple(cast_to(each, "cpu", dtype) for each in work.inputs())
     return [*outputs.compute(workload.subject(cast, name), cast, inputs).tensors]
 
 

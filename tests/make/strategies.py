@@ -18,7 +18,7 @@ OWN: dict[str, st.SearchStrategy[Any]] = {
     "layer": st.sampled_from(list(LAYERS)),
     "device": st.sampled_from(["cpu", "cuda", "cuda:0", "cuda:1", "cuda:11"]),
     "qk_scale": st.floats(-4, 4, width=16).map(abs),
-    "lengths": st.sampled_from(["fixed", "uniform", "uniform:0.8", "zipf", "bimodal", "list:13+5", "list:13+5+1"]),
+    "lengths": st.sampled_from(["fixed", "uniform", "zipf", "bimodal", "list:13+5", "list:13+5+1"]),
 }
 """The values of columns whose kind says too little."""
 

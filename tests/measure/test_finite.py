@@ -71,4 +71,4 @@ def test_a_timed_call_without_a_finite_reference_is_not_judged(monkeypatch: pyte
     xs = tuple(x.index_fill(1, torch.tensor([3]), 50.0) for x in work.inputs())
     monkeypatch.setattr(workload.Workload, "of_call", lambda *_: xs)
     with pytest.raises(Unsupported, match="infinite of 84 values"):
-        reference.of_items(work, check, [TimedCall(1, 0, 0)])
+        next(reference.of_items(work, check, [TimedCall(1, 0, 0)]))

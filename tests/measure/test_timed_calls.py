@@ -42,8 +42,8 @@ def test_a_timed_output_is_kept_whole_and_by_items(mode: str, frozen: int | None
         outcome.offer(timed, inputs.of_call(0)[1], workload.step(subject, work, inputs)(), inputs.direction)
     kept = {item: tensors for _, _, item, tensors in outcome.kept()}
     by_item = checked.tensors[: 2 if mode == "train" else 1]
-    expected = {item: [each[item] for each in by_item] for item in (0, 1)}
-    expected |= {} if mode == "inference" else {None: checked.tensors}
+    expected: dict[int | None, list[torch.Tensor]] = {item: [each[item] for each in by_item] for item in (0, 1)}
+    expected |= {} if mode == "inference" else {None: [*checked.tensors]}
     assert {*kept} == {*expected}
     for item, tensors in expected.items():
         for one, other in zip(kept[item], tensors, strict=True):

@@ -202,22 +202,14 @@ def test_the_items_of_a_padding_mask_change_their_order_from_call_to_call() -> N
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize(("name", "prefix"), [("Renamed", "to_"), ("Reordered", "")])
-def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: str, dtype: str, on: str) -> None:
-    """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing.
-
-    Gradients of weights come in the order that they have there.
-    """
-    first = own("Separate", dtype=dtype, mode="train", device=on)
-    file = path()
+def test_a_layer_can_have_the_weights_and_values_of_another(dtype: str, on: str) -> None:
+    """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing."""
+    first, file = own("Separate", dtype=dtype, mode="train", device=on), path()
     workload.save(first, file)
     saved = workload.weights(first.layer)
-    given = workload.GivenWeights(file, {prefix + each: [(each, 0, len(saved[each]))] for each in saved})
-    at = point(layer=f"tests.own_layers:{name}", dtype=dtype, mode="train", device=on)
-    second = workload.make(at, seed=1, given=given)
-    assert all(
-        torch.equal(each, saved[name.removeprefix(prefix)]) for name, each in workload.weights(second.layer).items()
-    )
+    at = point(layer="tests.own_layers:Skewed", dtype=dtype, mode="train", device=on)
+    second = workload.make(at, seed=1, given=file)
+    assert all(torch.equal(each, saved[name]) for name, each in workload.weights(second.layer).items())
     for one, other in (
         (first.values, second.values),
         (first.direction, second.direction),
@@ -225,41 +217,6 @@ def test_a_layer_can_have_the_weights_and_values_of_another(name: str, prefix: s
         (first.of_call(TimedCall(1, 0))[0], second.of_call(TimedCall(1, 0))[0]),
     ):
         assert torch.equal(one, other)
-    output, of_x = torch.zeros(1), torch.ones(1)
-    own_weights = [parameter for _, parameter in second.layer.named_parameters()]
-    of_output, of_input, *ordered = second.ordered([output, of_x, *own_weights])
-    assert (id(of_output), id(of_input)) == (id(output), id(of_x))
-    assert all(map(torch.equal, ordered, first.layer.parameters()))
-    assert second.ordered([output]) == [output]
-
-
-def test_gradients_of_packed_weights_are_those_of_their_rows() -> None:
-    """A layer whose projections are packed head by head has the output and gradients of one whose are not.
-
-    What it has besides keeps its initial values, which hide what comes before.
-    """
-    first = own("Separate", mode="train")
-    file = path()
-    workload.save(first, file)
-    parts = [(name, 4 * head) for head in range(3) for name in ("query", "key", "value")]
-    sources = {
-        **{
-            f"qkv.{kind}": [(f"{name}.{kind}", begin, begin + 4) for name, begin in parts]
-            for kind in ("weight", "bias")
-        },
-        "gain": [("gain", 0, 12)],
-        "shift": [],
-    }
-    given = workload.GivenWeights(file, sources)
-    second = workload.make(point(layer="tests.own_layers:Packed", mode="train"), seed=1, given=given)
-    assert not workload.weights(second.layer)["shift"].any()
-    results = []
-    for work in (first, second):
-        (x,) = work.leaves(tuple(each.clone() for each in work.inputs()))
-        y = work.layer(x)
-        results.append(work.ordered([y, *torch.autograd.grad(y, [x, *work.layer.parameters()], work.direction)]))
-    assert [each.shape for each in results[0]] == [each.shape for each in results[1]]
-    assert all(torch.allclose(one, other, atol=1e-5) for one, other in zip(*results, strict=True))
 
 
 def own(name: str, **columns: Any) -> workload.Workload:

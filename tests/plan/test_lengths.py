@@ -1,6 +1,5 @@
-"""Lengths of items: the quantiles of distributions, lists and files, what they are refused for, and their work."""
+"""Lengths of items: the quantiles of distributions and lists, what they are refused for, and their work."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,21 +22,12 @@ def planned(lengths: str, **columns: Any) -> Point:
     return point
 
 
-def file(folder: Path, text: str | bytes) -> str:
-    """Return the value of the column for a file with this text."""
-    path = folder / "lengths.txt"
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return f"file:{path}"
-
-
 @pytest.mark.parametrize(
     ("lengths", "batch", "longest", "expected"),
     [
         ("fixed", 3, 7, (7, 7, 7)),
         # the middles of four equal parts of the items are 1/8, 3/8, 5/8 and 7/8, which the longest takes
         ("uniform", 4, 64, (64, 40, 24, 8)),
-        ("uniform:0.5", 4, 64, (64, 52, 44, 36)),  # half of the longest, and half of the shares above
-        ("uniform:1", 4, 64, (64, 64, 64, 64)),
         ("zipf", 4, 256, (256, 32, 8, 2)),  # 256^(1/8) = 2, 256^(3/8) = 8, 256^(5/8) = 32
         ("bimodal", 4, 64, (64, 8, 8, 8)),  # three in four are short
         ("bimodal", 8, 64, (64, 64, 8, 8, 8, 8, 8, 8)),
@@ -58,7 +48,7 @@ def test_items_are_the_quantiles_of_a_distribution(
 
 @pytest.mark.parametrize(
     ("lengths", "mean"),
-    [("uniform", 1 / 2), ("uniform:0.8", 0.9), ("zipf", 1 / 6.93), ("bimodal", 3 / 4 / 8 + 1 / 4)],
+    [("uniform", 1 / 2), ("zipf", 1 / 6.93), ("bimodal", 3 / 4 / 8 + 1 / 4)],
 )
 def test_the_items_of_a_large_batch_have_the_mean_of_the_distribution(lengths: str, mean: float) -> None:
     """A uniform one has its middle; one that is uniform in its logarithm from 1 to N has (N - 1)/ln N."""
@@ -78,46 +68,6 @@ def test_a_list_is_the_same_in_any_order() -> None:
     assert planned("list:3+16+1+7").items == (16, 7, 3, 1)
 
 
-def test_a_file_becomes_the_list_of_its_quantiles(tmp_path: Path) -> None:
-    """The longest of the file, and those at the middles of parts; blank lines and spaces are nothing.
-
-    So results don't need the file.
-    """
-    eight = file(tmp_path, "\n 8\n1\n\n5\n2\n7 \n3\n6\n4\n\n")
-    assert planned(eight).lengths == "list:8+6+4+2"
-    assert planned(eight, batch=1).lengths == "list:8"
-    assert planned(eight, batch=2).lengths == "list:8+3"
-    assert planned(file(tmp_path, "9\n")).lengths == "list:9+9+9+9"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("5\n0\n", "{} has 0; a length must be from 1 to num_tokens = 16"),
-        ("5\n17\n", "{} has 17; a length must be from 1 to num_tokens = 16"),
-        ("5\nlong\n", "{} must have a whole number in each line, got 'long' in line 2"),
-        ("\n5, 7\n", "{} must have a whole number in each line, got '5, 7' in line 2"),
-        ("5\n-3\n", "{} must have a whole number in each line, got '-3' in line 2"),
-        ("2.0\n", "{} must have a whole number in each line, got '2.0' in line 1"),
-        ("\n \n", "{} must have a whole number in each line, got an empty file"),
-        (b"\xff\xfe\x00", "{} can't be read: it is no text"),
-    ],
-)
-def test_a_file_of_something_else_is_refused(text: str | bytes, message: str, tmp_path: Path) -> None:
-    """One line has the file, what stands there, and the rule."""
-    lengths = file(tmp_path, text)
-    assert refusal(planned, lengths) == message.format(f"lengths = {lengths}")
-
-
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """The reason is the system's."""
-    assert (
-        refusal(planned, f"file:{tmp_path}/no")
-        == f"lengths = file:{tmp_path}/no can't be read: No such file or directory"
-    )
-    assert refusal(planned, f"file:{tmp_path}") == f"lengths = file:{tmp_path} can't be read: Is a directory"
-
-
 @pytest.mark.parametrize(
     ("lengths", "message"),
     [
@@ -131,16 +81,12 @@ def test_a_list_that_is_not_the_batchs_is_refused(lengths: str, message: str) ->
     assert refusal(planned, lengths) == message
 
 
-@pytest.mark.parametrize(
-    "lengths", ["normal", "uniform:2", "uniform:", "zipf:2", "list:", "list:3,4", "list:-1", "file:"]
-)
+@pytest.mark.parametrize("lengths", ["normal", "uniform:0.5", "zipf:2", "list:", "list:3,4", "list:-1", "file:a"])
 def test_no_distribution_is_refused_with_those_that_are(lengths: str) -> None:
     """The line names every form."""
     line = refusal(planned, lengths)
-    assert line.startswith(f"lengths = '{lengths}' must be fixed, uniform, uniform:LEAST")
-    assert line.endswith(
-        "zipf, bimodal, list:A+B+… with a length for each item, or file:PATH with a length in each line"
-    )
+    rule = "fixed, uniform, zipf, bimodal, or list:A+B+… with a length for each item"
+    assert line == f"lengths = '{lengths}' must be {rule}"
 
 
 IMAGE = {"image_size": 8, "channels": 64, "num_heads": 1}
@@ -234,11 +180,8 @@ def test_grouped_heads_have_fewer_keys_to_read_and_as_many_products() -> None:
     assert least_bytes(core) == 4 * TOKENS * (12 + 2 * 4 + 12)
 
 
-def test_texts_and_files_name_the_lengths() -> None:
+def test_names_have_the_lengths() -> None:
     """Two lists have two names; a point of one length has none."""
-    names = {
-        of_layer("vit", lengths=each, batch=2).name
-        for each in ("fixed", "uniform", "uniform:0.8", "list:7+2", "list:7+3")
-    }
-    assert len(names) == 5
+    names = {of_layer("vit", lengths=each, batch=2).name for each in ("fixed", "uniform", "list:7+2", "list:7+3")}
+    assert len(names) == 4
     assert "len" not in of_layer("vit").name

@@ -15,7 +15,7 @@ ABOVE_0 = "a number above 0"
 @pytest.mark.parametrize(
     ("name", "texts"),
     [
-        ("spread_s", {"90s": 90, "30m": 1800, "1.5h": 5400, "60": 60}),
+        ("within_s", {"90s": 90, "30m": 1800, "1.5h": 5400, "60": 60}),
         ("within_s", {"1s": 1, "0.5m": 30}),
         ("budget_s", {"2": 2}),
         ("bound", {"2%": 0.02, "0.02": 0.02, "50%": 0.5, ".1": 0.1}),
@@ -30,7 +30,7 @@ def test_a_text_has_a_unit_or_is_in_base_units(name: str, texts: dict[str, float
 @pytest.mark.parametrize(
     ("name", "texts", "rule"),
     [
-        ("spread_s", ["1d", "", "soon", "m"], "a duration such as 90s, 30m or 1h"),
+        ("within_s", ["1d", "", "soon", "m"], "a duration such as 90s, 30m or 1h"),
         ("bound", ["abc", "%", "2%%"], "a share such as 2% or 0.02"),
         ("processes", ["2.5", "few"], "a whole number of at least 1"),
     ],

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.grid import MODELS
-from bench.plan.lengths import padding
 from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Request, Sweep, altered, load_sweep, shipped_names
 from impls.catalogue import IMPLEMENTATIONS as IMPLEMENTATIONS_OF
@@ -122,8 +120,6 @@ def test_the_baseline_is_always_measured(tmp_path: Path, head: str, expected: tu
     [
         ("", {}, True, None),
         ("within_s = 60\n", {}, True, 60),
-        ("spread_s = 60\n", {}, False, None),
-        ("", {"spread_s": 60.0}, False, None),
         ("race = false\n", {}, False, None),
         ("", {"race": False}, False, None),
         ("within_s = 60\n", {"race": False}, False, None),
@@ -186,8 +182,8 @@ def test_a_sweep_has_a_control_unless_it_says_no(tmp_path: Path) -> None:
 # What is refused
 
 KEYS = (
-    "implementations, baseline, control, defaults, grid, published, "
-    "processes, budget_s, race, bound, within_s, spread_s, timeout_s, "
+    "implementations, baseline, control, defaults, grid, "
+    "processes, budget_s, race, bound, within_s, timeout_s, "
     "oversubscribe, allow_error"
 )
 NO_IMPLEMENTATIONS = f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}"
@@ -235,11 +231,6 @@ def unknown(name: object, near: str = "") -> str:
         ),
         (f"processes = 0\n{EAGER}{GRID}", "processes = 0 must be a whole number of at least 1"),
         (f"control = 1\n{EAGER}{GRID}", "control = 1 must be true or false"),
-        (
-            "race = true\nspread_s = 60\n" + EAGER + GRID,
-            "race and spread_s can't both be given: spread_s gives all points equal shares of the time",
-        ),
-        ("spread_s = 60\nwithin_s = 60\n" + EAGER + GRID, NEEDS_A_RACE),
         ("race = false\nwithin_s = 60\n" + EAGER + GRID, NEEDS_A_RACE),
     ],
 )
@@ -298,14 +289,12 @@ def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) ->
     by_path = load(tmp_path, EAGER + GRID, implementations=names[:1], path=[str(tmp_path)])
     assert by_path.implementations[1] == "users:adapt"
     assert load(tmp_path, EAGER + GRID, implementations=names[:2]).implementations[2] == "nosuch:adapt"
-    wrong = [*names, "measured", "measured[table=nosuch.json]"]
+    wrong = names
     lines = refusal_of(load, tmp_path, EAGER + GRID, implementations=wrong, path=[str(tmp_path)]).splitlines()
-    assert [line.partition(";")[0] for line in lines[:3]] == [
+    assert [line.partition(";")[0] for line in lines] == [
         "mine.toml: unknown implementation 'sdap'",
         "mine.toml: implementation 'nosuch:adapt': there is no module nosuch",
-        "mine.toml: measured needs a table: measured[table=FILE]",
     ]
-    assert "nosuch.json" in lines[3]
 
 
 # How options and grids combine
@@ -395,14 +384,6 @@ def test_the_sweep_of_decoding_crosses_keys_with_their_heads() -> None:
     assert crossed == {(keys, heads) for keys in (512, 1024, 2048, 4096, 8192) for heads in (None, 8)}
 
 
-def test_published_rows_of_a_core_stand_beside_the_core() -> None:
-    """Each figure for training or with a causal mask is for the core alone, in the mode and dtype of a point."""
-    sweep = load_sweep(Request("pytorch-cpu-sdpa", cpu=("amx_bf16",)))
-    of_core = [point for point in sweep.points if point.layer == "core"]
-    assert len(of_core) == 8
-    assert all(sum(figure.is_for(point) for figure in sweep.published) == 2 for point in of_core)
-
-
 def test_every_shipped_sweep_loads() -> None:
     """A shipped sweep keeps all rules, names itself, and compares at least one implementation with its baseline."""
     for name in shipped_names():
@@ -456,56 +437,9 @@ def test_full_and_vit_go_further_than_quick() -> None:
     assert all(point.qkv_bias for point in load_sweep("vit").points)
 
 
-def test_a_grid_may_be_for_some_cpus_alone(tmp_path: Path) -> None:
-    """A grid counts if the CPU has one of its flags; `quick` has a shape in bfloat16 on CPUs that compute in it."""
-    text = f"{EAGER}{GRID}\n{GRID}batch = 7\nif_cpu = ['fast', 'faster']\n"
-    assert [point.batch for point in load(tmp_path, text, cpu={"faster", "slow"}).points] == [8, 7]
-    assert [point.batch for point in load(tmp_path, text, cpu={"slow"}).points] == [8]
-    plain, more = load_sweep("quick"), load_sweep(Request("quick", cpu={"avx512_bf16"}))
-    (added,) = {*more.points} - {*plain.points}
-    assert (len(more.points), added.dtype) == (10, "bfloat16")
-    assert dataclasses.replace(added, dtype="float32") in plain.points
-
-
-def test_a_grid_may_be_for_a_kind_of_device(tmp_path: Path) -> None:
-    """A grid has points on devices of its kind alone, whoever asks for the device; a sweep without any is refused."""
-    text = f"{EAGER}[defaults]\ndevice = 'cuda'\n{GRID}if_device = 'cuda'\n{GRID}batch = 7\nif_device = 'cpu'\n"
-    both = {"device": ["cuda:1", "cpu"]}
-    assert [(point.device, point.batch) for point in load(tmp_path, text).points] == [("cuda", 8)]
-    assert [(p.device, p.batch) for p in load(tmp_path, text, overrides={"device": "cpu"}).points] == [("cpu", 7)]
-    assert [(p.device, p.batch) for p in load(tmp_path, text, overrides=both).points] == [("cuda:1", 8), ("cpu", 7)]
-    nothing = "the sweep is empty: no [[grid]] has the if_device of the device that is asked for"
-    assert refusal_of(load, tmp_path, f"{EAGER}{GRID}if_device = 'cuda'\n") == f"mine.toml: {nothing}"
-    wrong = f"{EAGER}{GRID}if_device = 'gpu'\n"
-    assert refusal_of(load, tmp_path, wrong) == "mine.toml: if_device = 'gpu' must be cpu or cuda"
-
-
-def test_sweeps_of_a_gpu_do_on_a_cpu_what_it_can() -> None:
-    """With `--device cpu` they have points for it: as many distributions and masks, fewer channels."""
-    for name, column in (("packed", "lengths"), ("sdpa-backends", "mask"), ("kernels", "mask")):
-        gpu, cpu = load_sweep(name).points, load_sweep(Request(name, overrides={"device": "cpu"})).points
-        assert {point.device for point in gpu} == {"cuda"}
-        assert {point.device for point in cpu} == {"cpu"}
-        assert {getattr(point, column) for point in gpu} == {getattr(point, column) for point in cpu}
-        assert max(point.channels for point in cpu) < min(point.channels for point in gpu)
-        assert len(cpu) <= 16
-
-
 def test_kernels_has_the_shapes_of_the_paper() -> None:
     """Each batch has 16,384 tokens of 2,048 channels; the points of `fa3-paper` are among its own."""
     points = load_sweep("kernels").points
     assert {point.batch * point.num_tokens for point in points} == {16_384}
     assert {point.channels // point.num_heads for point in points} == {64, 128, 256}
     assert {*load_sweep("fa3-paper").points} < {*points}
-
-
-def test_packed_has_four_shares_of_padding_at_three_lengths() -> None:
-    """Each length has the same four distributions, whose shares of padding differ by 10 % at least."""
-    for device in ("cuda", "cpu"):
-        points = load_sweep(Request("packed", overrides={"device": device})).points
-        for tokens in {point.num_tokens for point in points}:
-            of = [point for point in points if point.num_tokens == tokens]
-            shares = sorted(padding(point.lengths, point.batch, tokens) for point in of)
-            assert len(shares) == 4
-            assert all(after - before > 0.1 for before, after in pairwise(shares))
-        assert len({point.num_tokens for point in points}) == 3

@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bench.analyse.choices import CoreChoice
 from bench.plan.case import Case
 from bench.plan.sweep import Sweep
 from bench.show import summary
@@ -17,7 +16,6 @@ from bench.show.blocks import Table
 from bench.show.doubts import warnings
 from bench.show.summary import MOST_LINES, log_line
 from bench.show.terminal.console import rendered
-from bench.stats.estimates import Interval
 from bench.store.saved_run import SavedRun
 from tests.make.points import vit_s
 from tests.make.results import Fate, quick, results, timed
@@ -100,15 +98,6 @@ def test_a_baseline_that_failed_comes_first_and_a_quiet_machine_would_not_help()
         assert any(line.startswith("What helps") for line in printed) is helps
     more = Sweep("two", (CASES[0].point, vit_s(num_tokens=9)), tuple(case.implementation for case in CASES))
     assert not any(line.startswith("What helps") for line in lines(alone, 200, more))
-
-
-def test_choices_that_bring_something_are_pointed_out() -> None:
-    """Those that bring 3 % or more have a command that exports them."""
-    of = [CoreChoice(vit_s(), "eager", 1.0, Interval(1.2, low, 1.4)) for low in (1.04, 1.02)]
-    (line,) = summary.for_programs(of, Path("my run"))
-    assert "at least 4% faster than sdpa" in line
-    assert line.endswith("bench export 'my run'")
-    assert summary.for_programs(of[1:], Path("run")) == []
 
 
 def of_points(points: Sequence[At], width: int) -> list[str]:

@@ -24,7 +24,7 @@ SWEEP = Sweep("mine", (point(), point(num_tokens=5)), ("eager", "sdpa"), effort=
 RACE = Effort(race=True, bound=0.01, within_s=40.0)
 
 SWEEPS = {
-    **{name: dataclasses.replace(load_sweep(name), published=()) for name in shipped_names()},
+    **{name: load_sweep(name) for name in shipped_names()},
     "every layer": dataclasses.replace(SWEEP, points=tuple(of_layer(layer) for layer in OF_LAYER)),
     "a shard": SWEEP.sharded(Shard(2, 2)),
     "a duel": dataclasses.replace(SWEEP, implementations=(BEFORE, AFTER), baseline=BEFORE, control=True, effort=RACE),

@@ -8,7 +8,6 @@ import pytest
 
 import bench
 from bench.analyse.summary import summarise
-from bench.plan.again import Again
 from bench.plan.case import CONTROL
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Effort, Sweep
@@ -64,14 +63,6 @@ def test_the_table_has_no_rows_of_the_control(folder: Path) -> None:
     assert run.whole["implementation"].tolist() == ["eager", "sdpa", CONTROL]
     for without in (run.table, bench.load(folder)):
         assert without["implementation"].tolist() == ["eager", "sdpa"]
-
-
-def test_rows_are_measured_again_as_the_run_did(folder: Path, tmp_path: Path) -> None:
-    """With its baseline, its control and its effort; of a table alone the effort is not known."""
-    again = SavedRun(folder).again
-    assert again == Again("sdpa", control=False, effort=SWEEP.effort)
-    (tmp_path / "alone.csv").write_bytes((folder / table.RESULTS).read_bytes())
-    assert SavedRun(tmp_path / "alone.csv").again == Again("sdpa", control=False, effort=None)
 
 
 def test_a_file_of_another_name_is_alone(folder: Path, tmp_path: Path) -> None:

@@ -25,9 +25,6 @@ SDPA = "scaled_dot_product_attention"
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*|flex_attention")
 """The names of the operators that compute a core alone, but for torch's function."""
 
-HEADS = re.compile(r"(^|_)n?heads?($|_)")
-"""The names of a module's attributes that may be numbers of heads."""
-
 HIDDEN = -1e30
 """The score of a hidden key, beside which a usual one is lost; it is finite, as the module's own."""
 
@@ -474,8 +471,3 @@ def _lines(nodes: Sequence[Node]) -> str:
     every = [at for node in nodes for at in frames(node)[:1]]
     files, numbers = {at.file for at in every}, [at.line for at in every]
     return f"{min(files)}:{'-'.join(map(str, sorted({min(numbers), max(numbers)})))}" if len(files) == 1 else ""
-
-
-def numbers_of_heads(module: nn.Module) -> set[int]:
-    """Return the numbers that a module's attributes say of its heads."""
-    return {value for key, value in vars(module).items() if type(value) is int and HEADS.search(key)}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bench.plan.case import Point, of_role
 from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
-from bench.plan.lengths import as_list
+from bench.plan.lengths import ordered
 from impls.catalogue import CAUSAL, FIXED, NO_MASK, PADDING
 
 Values = dict[str, Any]
@@ -134,7 +134,7 @@ GRIDS = ("num_kv_tokens", "window_size", "rope", "attn_bias")
 
 
 def check_lengths(values: Values) -> None:
-    """Give the values the list of a file's lengths; raises WrongRequest for lengths that a layer can't have."""
+    """Put a list of lengths in order; raises WrongRequest for lengths that a layer can't have."""
     if values.get("lengths", FIXED) == FIXED:
         return
     if values.get("mask") == PADDING:
@@ -142,7 +142,7 @@ def check_lengths(values: Values) -> None:
     for name in GRIDS:
         if values.get(name) not in (None, NONE):
             raise WrongRequest(f"{name} = {values[name]} needs items of one length; leave it or lengths out")
-    values["lengths"] = as_list(values)
+    values["lengths"] = ordered(values)
 
 
 def check_core(values: Values, biases: tuple[str, ...]) -> None:

@@ -6,61 +6,45 @@ from operator import itemgetter
 import pandas as pd
 from matplotlib.axes import Axes
 
-from bench.analyse.axes import AXES, TOKENS, Axis, groups, moving, places
+from bench.analyse.axes import AXES, Axis, groups, moving, places
 from bench.analyse.rows import by, point_of
-from bench.plan.case import HUGE
 from bench.show.charts.quantity import Quantity, quantities
 from bench.show.charts.sheet import Picture, at_places, finished, look, named_beside, sheet
 from bench.show.palette import style
 from bench.show.rows import Row, facts, is_measured, origins, plain, process_count
 from bench.store import units
 from bench.store.table import baseline_of
-from impls.catalogue import DOTTED, LONG, Style
+from impls.catalogue import Style
 
 HEIGHT = 3.5
 """The height of the axes, in inches."""
 
-ALLOCATOR = "allocator"
-
-ALLOCATOR_DASHES = {"system": DOTTED, HUGE: LONG}
-"""The dashes of lines under another allocator than the usual one."""
-
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
-    """Yield every picture that the table has values for: each shows a series along its axis.
-
-    Points that differ in the allocator alone are also drawn together, a line for each.
-    """
+    """Yield every picture that the table has values for: each shows a series along its axis."""
     rows, every = plain(table), quantities(baseline_of(table))
     for axis in AXES:
         for quantity in (each for each in every if axis.name in each.axis.over):
             yield from filter(None, (picture(group, quantity, axis) for group in groups(rows, axis)))
-    for quantity in (each for each in every if each.axis.by_allocator):
-        for group in groups(rows, TOKENS, {ALLOCATOR}):
-            if len(by(group, ALLOCATOR)) > 1:
-                yield from filter(None, [picture(group, quantity, TOKENS, by_allocator=True)])
 
 
-def picture(group: Sequence[Row], quantity: Quantity, axis: Axis, *, by_allocator: bool = False) -> Picture | None:
+def picture(group: Sequence[Row], quantity: Quantity, axis: Axis) -> Picture | None:
     """Return the picture of a series, None if nothing of this quantity was measured."""
-    together = {ALLOCATOR} if by_allocator else set()
-    series = {", ".join(map(str, key)): rows for key, rows in _series(group, *together).items()}
     drawn = [row for row in group if is_measured(row) and quantity.drawn(row)]
     if not drawn:
         return None
     point = point_of(group[0])
-    varying = moving(axis, point) | together
+    varying = moving(axis, point)
     ((axes,),) = sheet([HEIGHT])
     set_up_along(axes, axis, group, varying)
     quantity.set_up(axes, drawn)
-    for name, rows in series.items():
-        _draw(axes, name, rows, quantity, axis, _style(rows[0]) if by_allocator else style(rows[0]["implementation"]))
+    for name, rows in by(group, "implementation").items():
+        _draw(axes, name, rows, quantity, axis, style(name))
     named_beside(axes)
-    of, short = (", by allocator", "-allocator") if by_allocator else ("", "")
     return finished(
         axes,
-        f"{quantity.axis.name}-{axis.name}{short}-{point.short_name(varying)}",
-        f"{quantity.filled(quantity.axis.title)} against {axis.name}{of}",
+        f"{quantity.axis.name}-{axis.name}-{point.short_name(varying)}",
+        f"{quantity.filled(quantity.axis.title)} against {axis.name}",
         facts(point, group, varying),
         [*interval(quantity, drawn), *origins(group)],
     )
@@ -74,14 +58,6 @@ def set_up_along(axes: Axes, axis: Axis, rows: Sequence[Row], varying: set[str])
     else:
         at_places(axes, at)
     axes.set_xlabel(f"{axis.title}{'  (token length = channels)' if 'token_len' in varying else ''}")
-
-
-def _series(group: Sequence[Row], *columns: str) -> dict[tuple[str, ...], list[Row]]:
-    """Return the rows by their implementation and these columns."""
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for row in group:
-        found.setdefault((row["implementation"], *(row[name] for name in columns)), []).append(row)
-    return found
 
 
 def _draw(axes: Axes, name: str, rows: Sequence[Row], quantity: Quantity, axis: Axis, of: Style) -> None:
@@ -103,9 +79,3 @@ def interval(quantity: Quantity, rows: Sequence[Row], what: str = "band") -> Ite
         percent, processes = 99 if quantity.axis.relative else 95, process_count(rows)
         has_band = any(row[quantity.axis.low] is not None for row in rows)
         yield f"{what}: {percent} % interval over {processes}" if has_band else f"{processes}, so no interval"
-
-
-def _style(row: Row) -> Style:
-    """Return the implementation's style; another allocator than the usual one has its own dash, and hollow markers."""
-    own, dash = style(row["implementation"]), ALLOCATOR_DASHES.get(row[ALLOCATOR])
-    return Style(own.colour, dash, own.marker, hollow=True) if dash else own

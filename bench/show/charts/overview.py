@@ -26,7 +26,8 @@ from bench.show.rows import Row, facts, measured, origins, process_count
 from bench.show.text import differences, varying
 from bench.store.table import baseline_of
 from impls.catalogue import DASHED, DOTTED, SOLID, Style
-from impls.table import SDPA
+
+SDPA = "sdpa"
 
 WIDTH, CELL, LINES = 2.75, 0.25, 1.25
 """Lengths in inches: the width of a kind, the height of a cell, and that of the lines."""

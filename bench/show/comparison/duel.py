@@ -12,11 +12,10 @@ from bench.analyse.change import Change
 from bench.analyse.flags import is_opposed, launch_bound
 from bench.analyse.rows import grouped
 from bench.analyse.verdict import LOST
-from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.device import CPU
+from bench.plan.sides import DIFFER, SAME
 from bench.plan.verdicts import AS_FAST, DIFFERENT, FASTER, NOT_MEASURED, OF_SIDES, OPEN, SLOWER
-from bench.plan.weights import ADDED, NAMES, ORDER, ROWS
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import BAD, HEAD, PLAIN, WARNING, Block, Code, Column, Folded, Lines, Table, right
@@ -50,16 +49,11 @@ WORDS = {
 }
 """What a verdict says of the second side."""
 
+UNCOMPARED = "weights differ: outputs not compared"
+"""What is said of sides of the same layer whose weights have other names or shapes."""
+
 KEPT, EXCEEDED, UNDECIDED = "kept", "exceeded", "not decided"
 """Whether the second side keeps within what is allowed."""
-
-OF_WEIGHTS = {
-    NAMES: "with the same weights",
-    ORDER: "with the same weights, matched by their order and shapes",
-    ROWS: "with the same weights, matched by their rows",
-    ADDED: "with the same weights and new ones",
-}
-"""How the second side got the weights of the first."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +68,6 @@ class Told(Comparison):
     after: str
     here: Environment
     command: str
-    again: Again
     bound: float
     spent_s: float
     allow: float | None = None
@@ -89,24 +82,14 @@ class Told(Comparison):
 
     @property
     def weights(self) -> str | None:
-        """How the second side got the weights of the first: NAMES, ORDER, or empty; None if the layers are others."""
-        way: str | None = self.here.context.get("weights", NAMES)
-        return way
-
-    @property
-    def match(self) -> str:
-        """How weights of other names or shapes were matched, or why not, in words."""
-        return str(self.here.context.get("match", ""))
-
-    @property
-    def is_unmatched(self) -> bool:
-        """Whether no way that was tried to give the second side the weights of the first gives its outputs."""
-        return self.weights == "" and bool(self.here.context.get("tried")) and self.worst.verdict not in LOST
+        """Whether the weights of both sides are the SAME or DIFFER; None if the layers are others."""
+        weights: str | None = self.here.context.get("weights", SAME)
+        return weights
 
     @property
     def is_uncompared(self) -> bool:
         """Whether outputs were not compared although both sides have the same layer."""
-        return self.weights == "" and self.worst.verdict not in LOST and not self.is_unmatched
+        return self.weights == DIFFER and self.worst.verdict not in LOST
 
     @property
     def beyond(self) -> tuple[list[Change], list[Change]]:
@@ -133,8 +116,8 @@ class Told(Comparison):
 
     @property
     def verdict(self) -> str:
-        """The verdict over all points: that of the worst, and DIFFERENT if no weights were found that fit."""
-        return DIFFERENT if self.is_unmatched else self.worst.verdict
+        """The verdict over all points: that of the worst."""
+        return self.worst.verdict
 
     @cached_property
     def worst(self) -> Change:
@@ -153,21 +136,17 @@ def blocks(told: Told) -> Iterator[Block]:
     yield Lines([*_doubts(told)], WARNING)
     yield Lines([*_waiting(told), told.shared, *map(capital, memory_setting(told.points))])
     yield Table(_columns(told), told.changes)
-    yield Lines([*_opposed(told), *_conversion(told)])
+    yield Lines([*_opposed(told)])
     yield Lines([*_failures(told)], BAD, is_list=True)
     facts = Lines([*_facts(told)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
     yield Folded("Kernels, versions, machine", Code([]), facts)
-    every = [told.again.command(each.case) for each in told.changes]
-    single = every[:MOST_COMMANDS] if len(every) > 1 else []
-    yield Folded("Again", Code([told.command, *single], "sh"))
+    yield Folded("Again", Code([told.command], "sh"))
 
 
 def headline(told: Told) -> str:
     """Return whether the second side may take the place of the first, in a sentence."""
-    if told.is_unmatched:
-        return f"Different, or its weights are not matched: {told.match}"
     answer = capital(_answer(told)) if told.after == AFTER else f"{told.after} is {_answer(told)}"
-    return f"{answer}. Outputs were not compared: {told.match or 'weights differ'}" if told.is_uncompared else answer
+    return f"{answer}. {capital(UNCOMPARED)}" if told.is_uncompared else answer
 
 
 def _answer(told: Told) -> str:
@@ -269,7 +248,7 @@ def _waiting(told: Told) -> Iterator[str]:
 def _columns(told: Told) -> list[Column]:
     columns = [
         Column("speed-up", lambda of: _ratio(of.ratio) if of.ratio.is_known else ""),
-        *([] if told.is_unmatched else [VERDICT]),
+        VERDICT,
         Column(told.before, lambda of: time(of.base), right),
         Column(told.after, lambda of: time(of.new), right),
         Column(f"memory {told.before}", lambda of: units.size(of.base.get("memory_bytes")), right, rank=2),
@@ -333,26 +312,17 @@ def _listed(row: Row) -> tuple[str, ...]:
     return tuple(each for each in (row.get("kernels") or "").split(";") if each)
 
 
-def _conversion(told: Told) -> Iterator[str]:
-    """Yield how the weights of the second side are those of the first, if it isn't by their names."""
-    if told.weights and told.match:
-        yield f"Weights of {told.after} are those of {told.before} so: {told.match}"
-
-
 def _function(told: Told) -> Iterator[str]:
     if told.weights is None:
         yield "function: the sides are two layers or models, and nothing is said about their outputs"
-    elif told.is_unmatched:
-        yield f"function: different, or its weights are not matched: {told.match}"
-    elif told.is_uncompared:
-        yield f"function: outputs were not compared: {told.match or 'weights differ'}"
-    elif told.weights and any(each.verdict != NOT_MEASURED for each in told.changes):
+    elif told.weights == DIFFER:
+        yield f"function: {UNCOMPARED}"
+    elif any(each.verdict != NOT_MEASURED for each in told.changes):
         what = "outputs and gradients" if told.changes[0].point.mode != "inference" else "outputs"
         errors = [(each.new["error"], each.new["tolerance"]) for each in told.changes if each.new.get("error")]
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1], default=(None, None))
         figures = f": largest error {error:.1g}, tolerance {tolerance:.1g}" if error and tolerance else ""
-        how = OF_WEIGHTS[told.weights]
-        yield f"function: {what} were judged by those of {told.before} in float64, {how}{figures}"
+        yield f"function: {what} were judged by those of {told.before} in float64, with the same weights{figures}"
 
 
 def _code(told: Told) -> Iterator[str]:
@@ -404,7 +374,6 @@ def as_json(told: Told) -> str:
         BEFORE: told.before,
         AFTER: told.after,
         "weights": told.weights,
-        "match": told.match,
         "points": points,
         "sides": told.sides,
         "machine": told.here.identity,

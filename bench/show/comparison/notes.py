@@ -12,7 +12,7 @@ from bench.store.saved_run import SavedRun
 
 def about(base: SavedRun, new: SavedRun, changes: Sequence[Change]) -> Iterator[str]:
     """Yield settings that differ, origins, and the machine's state and speed."""
-    sides = [run.again.effort for run in (base, new)]
+    sides = [run.effort for run in (base, new)]
     if None not in sides and sides[0] != sides[1]:
         old, young = (vars(side) for side in sides)
         asked = [f"{name} {old[name]} against {young[name]}" for name in old if old[name] != young[name]]

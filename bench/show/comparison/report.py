@@ -12,9 +12,8 @@ import pandas as pd
 from bench.analyse.change import Change
 from bench.analyse.standing import FASTEST, NAMED
 from bench.plan import verdicts
-from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.verdicts import CHANGED
-from bench.show.blocks import BAD, HEAD, QUIET, Block, Code, Column, Folded, Lines, Table
+from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
 from bench.show.comparison.changes import VERDICT, Comparison, counts, time
 from bench.show.rows import reason
 from bench.show.text import counted, first, more
@@ -37,14 +36,12 @@ class Report(Comparison):
     """A comparison of two runs with the notes about it.
 
     `unlike` holds the conditions that differ if the comparison was forced. With `shows_all` every row is listed.
-    `again` measures single rows as NEW did.
     """
 
     limits: Limits = field(default_factory=Limits)
     unlike: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     shows_all: bool = False
-    again: Again = field(default_factory=Again)
 
     @cached_property
     def rows(self) -> list[Change]:
@@ -70,12 +67,11 @@ def columns(report: Report) -> list[Column]:
 
 
 def blocks(report: Report) -> list[Block]:
-    """Return the headline, the rows that changed or all of them, why some fail, commands, notes, and the counts."""
+    """Return the headline, the rows that changed or all of them, why some fail, notes, and the counts."""
     rows = report.rows if report.shows_all else [row for row in report.rows if row.verdict in EVENTS]
     listed = rows[:MOST_ROWS]
     left = len(report.rows) - len(listed)
     failing = [row for row in listed if row.verdict == verdicts.NEWLY_FAILING]
-    again = [report.again.command(row.case) for row in listed if row.verdict in EVENTS][:MOST_COMMANDS]
     return [
         Lines([f"NOT COMPARABLE: {'; '.join(report.unlike)}"] if report.unlike else [], BAD, is_foreign=True),
         Lines([headline(report)], HEAD),
@@ -84,7 +80,6 @@ def blocks(report: Report) -> list[Block]:
         Lines([f"{report.named(row)}: {row.new['status']}: {reason(row.new) or 'no detail'}" for row in failing],
             is_list=True, is_foreign=True),
         Lines([f"not listed: {left:,} rows; --all lists them, --format csv has them"] if left else []),
-        *([Folded("measure the changed rows again", Code(again, "sh"))] if again else []),
         Lines([*_legend(report), *report.notes], QUIET, is_list=True),
         Lines([counts(report.rows)]),
     ]  # fmt: skip

@@ -21,7 +21,7 @@ from bench.show.columns import complete, latency_text, memory_text, of_any, of_p
 from bench.show.pages import shell
 from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.rows import Row, against_data_sheets, gpu_state, measured, plain, process_count, unmeasured
-from bench.show.summary import WHAT_BOUNDS_SAY, for_programs
+from bench.show.summary import WHAT_BOUNDS_SAY
 from bench.show.text import shared, symbols
 from bench.store import units
 from bench.store.environment import VARIABLES, Environment
@@ -155,7 +155,6 @@ def _verdicts(machines: Mapping[str, AnalysedRun], points: Mapping[str, Sequence
     """Yield what else is said of each machine before the pictures; sentences that judge are good or bad."""
     for name, run in machines.items():
         own = points[name]
-        yield Lines([_of(name, machines, each) for each in for_programs(run.choices, run.folder)], is_list=True)
         tone = BAD if any(at.failed or at.waits for at in own) else GOOD
         yield Lines([_of(name, machines, failures.sentence(own))], tone, is_list=True)
         is_quiet, sentence = doubts.machine(run.whole)

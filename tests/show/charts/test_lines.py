@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 
 from bench.analyse.growth import scalings
 from bench.analyse.rows import plain
-from bench.plan.case import HUGE, Case
+from bench.plan.case import Case
 from bench.plan.sweep import load_sweep
 from bench.show.charts import lines
 from bench.show.charts.sheet import Picture
@@ -106,25 +106,6 @@ def test_pairs_are_drawn_where_nothing_longer_is() -> None:
     beside = [*grid, *(vit_s(num_tokens=n) for n in (50, 1024))]
     drawn = pictures(results([Case(at, "eager") for at in beside]))
     assert {"h6" in each.name.split("-") for each in drawn if kind(each)[1] == "tokens"} == {True}
-
-
-def test_two_allocators_are_drawn_together_and_each_alone() -> None:
-    """Latency and speed-up have a picture with a line for each allocator too; a failure is named with its own."""
-    points = [vit_s(num_tokens=n, allocator=name) for name in ("retained", "system") for n in (50, 197, 577)]
-    drawn = pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")]))
-    together = [each for each in drawn if "-allocator-" in each.name]
-    assert [sorted(names(each), key=lambda name: name.split()[1]) for each in together] == [
-        ["eager, retained", "sdpa, retained", "eager, system", "sdpa, system"],
-        ["sdpa, retained", "sdpa, system"],
-    ]
-    assert together[0].name == "latency-tokens-allocator-vit-cpu-float32-inference-b8-c384-h6-t1"
-    assert len({each.name for each in drawn}) == len(drawn) == 3 * 2 + 2
-    points = [vit_s(num_tokens=n, allocator=name) for name in ("retained", HUGE) for n in (50, 197, 577)]
-    fates: dict[Case, Fate] = {Case(at, "eager"): ("unsupported", "") for at in points if at.allocator == HUGE}
-    under_huge = pictures(results([Case(at, "eager") for at in points], fates))
-    (both,) = [each for each in under_huge if "-allocator-" in each.name]
-    assert names(both) == ["eager, retained"]
-    assert failures(both) == ["eager, retained-huge\nunsupported at 50, 197, 577"]
 
 
 def test_the_widest_sweep_has_a_number_of_pictures_that_one_can_look_at() -> None:

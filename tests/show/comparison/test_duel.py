@@ -10,10 +10,9 @@ import pytest
 
 from bench.analyse.change import Change
 from bench.analyse.verdict import change
-from bench.plan.again import Again
 from bench.plan.case import AFTER, BEFORE, Case
+from bench.plan.sides import DIFFER, SAME
 from bench.plan.verdicts import DIFFERENT, FASTER, OF_SIDES, OPEN, SLOWER
-from bench.plan.weights import NAMES, ROWS, WAYS
 from bench.show.comparison.duel import Told, as_json, blocks, differences, headline
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import rendered
@@ -56,13 +55,10 @@ LOST = (ended("ok", "incorrect"), ended("skipped", "crashed"), ended("oom", "ski
 """The second side is different, or one has no time, or both have one but from different replicates."""
 
 
-AGAIN = Again(sides=({"implementation": "eager"}, {"implementation": "sdpa"}))
-
-
-def told(*changes: Change, sides: dict[str, Any] | None = None, weights: str | None = NAMES, **others: Any) -> Told:
+def told(*changes: Change, sides: dict[str, Any] | None = None, weights: str | None = SAME, **others: Any) -> Told:
     """Return what is known at the end of a duel of 40 seconds."""
     here = Environment(IDENTITY, {}, {"weights": weights, **({"sides": sides} if sides else {})})
-    return dataclasses.replace(Told(changes, BEFORE, AFTER, here, COMMAND, AGAIN, BOUND, 40.0), **others)
+    return dataclasses.replace(Told(changes, BEFORE, AFTER, here, COMMAND, BOUND, 40.0), **others)
 
 
 def said(of: Told, width: int = 200) -> str:
@@ -235,45 +231,24 @@ def facts(of: Told, what: str) -> list[str]:
 
 
 def test_what_was_judged_is_said() -> None:
-    """The largest error beside its tolerance, if anything was judged; each way to find weights has its own words."""
+    """The largest error beside its tolerance, if anything was judged."""
     judged = of(*FAST, error=2e-7, tolerance=1e-5), of(*FAST, tokens=9, error=4e-7, tolerance=1e-5)
-    lines = [line for way in (*reversed(WAYS), None) for line in facts(told(*judged, weights=way), "function")]
-    assert len({*lines}) == 6
-    assert ["4e-07" in line for line in lines] == [True] * 4 + [False] * 2
+    lines = [line for way in (SAME, DIFFER, None) for line in facts(told(*judged, weights=way), "function")]
+    assert len({*lines}) == 3
+    assert ["4e-07" in line for line in lines] == [True, False, False]
     train = of(*FAST, error=2e-7, tolerance=1e-5)
     train = dataclasses.replace(train, case=Case(dataclasses.replace(train.point, mode="train"), AFTER))
     assert "gradients" in facts(told(train), "function")[0]
 
 
-@pytest.mark.parametrize(
-    ("tried", "allow", "is_bad"), [(0, None, False), (0, 0.5, True), (36, None, True), (36, 0.5, True)]
-)
-def test_weights_that_are_not_matched_are_said_first(tried: int, allow: float | None, is_bad: bool) -> None:
-    """If none could be tried, outputs were not compared, which a gate doesn't let pass.
-
-    If they were tried in vain the side is different, and no verdict on its speed stands beside that.
-    """
-    reason = "no way gives its outputs; the nearest is off by 94%"
-    here = Environment(IDENTITY, {}, {"weights": "", "match": reason, "tried": tried})
-    unknown = told(of(*FAST), here=here, allow=allow)
-    first, *others = said(unknown, 500).splitlines()
-    assert reason in first
-    assert ("Different" in first) == bool(tried)
-    assert any(words in " ".join([first, *others]) for words in ("faster", "kept", "not compared")) != bool(tried)
-    assert unknown.is_bad is is_bad
-    content = json.loads(as_json(unknown))
-    assert (content["weights"], content["verdict"]) == ("", DIFFERENT if tried else FASTER)
-    assert reason not in headline(told(ended("ok", "crashed"), here=here))
+@pytest.mark.parametrize("allow", [None, 0.5])
+def test_outputs_that_were_not_compared_are_said_first(allow: float | None) -> None:
+    """A gate doesn't let them pass; two layers are no such case."""
+    of_one = told(of(*FAST), weights=DIFFER, allow=allow)
+    assert headline(of_one).endswith("Weights differ: outputs not compared")
+    assert of_one.is_bad is (allow is not None)
+    assert json.loads(as_json(of_one))["weights"] == DIFFER
     assert not told(of(*FAST), weights=None, allow=0.5).is_bad
-
-
-def test_a_comment_shows_which_weights_are_which() -> None:
-    """Above the fold, where a reviewer sees that two were swapped."""
-    swapped = "to_q.weight is rows 0 to 7 of qkv.weight, to_v.weight rows 8 to 15"
-    here = Environment(IDENTITY, {}, {"weights": ROWS, "match": swapped})
-    above, _, below = markdown(blocks(told(of(*FAST), here=here))).replace("\\", "").partition("<details>")
-    assert swapped in above
-    assert swapped not in below
 
 
 def test_the_setting_of_memory_is_said_in_words() -> None:
@@ -326,7 +301,7 @@ def test_a_duel_on_a_gpu_names_it_and_says_what_nobody_sees() -> None:
         sides = [row(BEFORE, **columns), row(AFTER, speedup=1.5, speedup_low=1.4, speedup_high=1.6, **columns)]
         return change(at, sides, BEFORE, AFTER, BOUND)
 
-    here = Environment({**IDENTITY, "gpus": {"cuda:0": "A GPU 80 GiB"}}, {}, {"weights": NAMES})
+    here = Environment({**IDENTITY, "gpus": {"cuda:0": "A GPU 80 GiB"}}, {}, {"weights": SAME})
     text = said(dataclasses.replace(told(on_gpu(2e-3), on_gpu(1e-4, tokens=9)), here=here))
     assert "machine: A GPU 80 GiB, A CPU" in text
     assert "At 1 of 2 points the host needs 2.00 ms to queue a call" in text
@@ -380,7 +355,6 @@ def test_the_comment_has_a_row_for_each_point_and_two_folds() -> None:
     assert [fold.count("</details>") for fold in (facts_of, again)] == [1, 1]
     assert again.rstrip().endswith("</details>")
     assert COMMAND in again
-    assert again.count("duel") == 1 + len(many) + 1
     assert ".@main" in COMMAND
     assert not any("@" in line for line in re.sub("`[^`]*`", "", text).splitlines())
     assert r"(\*because\*)" in above

@@ -19,7 +19,7 @@ TABLE = table(baseline(), at(case("sdpa"), 1.0))
 def run(of: pd.DataFrame = TABLE, state: dict[str, Any] | None = None, effort: Effort | None = None) -> Any:
     """Return a saved run of which these facts are known."""
     environment = Environment({}, state or {}, {"sweep": "quick"})
-    return SimpleNamespace(table=of, environment=environment, again=SimpleNamespace(effort=effort))
+    return SimpleNamespace(table=of, environment=environment, effort=effort)
 
 
 PROCESSES = (row(case("sdpa"), [0.0, 0.1], commit="abc"), row(case("eager"), [0.0] * 3, commit="abc+"))

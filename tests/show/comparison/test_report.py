@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from bench.analyse.change import Change
-from bench.plan.again import MOST_COMMANDS, Again
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.verdicts import VERDICTS
 from bench.show.comparison.report import EVENTS, Report, as_csv, as_json, blocks, headline
@@ -115,14 +114,6 @@ def test_no_line_is_wider_than_the_console(width: int) -> None:
     text = shown(compare(base, table(at(long, 0.9), failed(case("sdpa", batch=13)))), width=width)
     assert max(map(len, text.splitlines())) <= width
     assert re.search("^newly failing ", text, re.MULTILINE)
-
-
-def test_each_row_that_changed_has_its_command() -> None:
-    """Worst first, of many rows the worst."""
-    names = [f"slow_{number}" for number in range(MOST_COMMANDS + 1)]
-    pairs = [table(*(at(case(name), speed) for name in names)) for speed in (1.0, 0.8)]
-    many = markdown(blocks(Report(compare(*pairs), again=Again("eager", control=False))))
-    assert many.count("--no-control") == MOST_COMMANDS
 
 
 def test_csv_and_json_hold_every_row_in_full() -> None:

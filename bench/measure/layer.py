@@ -1,0 +1,96 @@
+"""The layer of a point: made, called once for the shape of its output, and its operations counted."""
+
+import dataclasses
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+import impls
+from bench.measure import user_code
+from bench.modules.making import make, maker_of
+from bench.modules.stated import flops
+from bench.modules.uncalled import uncalled
+from bench.modules.wrapper import check_plain, copied, inner_of
+from bench.plan import layers
+from bench.plan.case import COLUMNS, Point
+from impls.catalogue import NO_MASK
+
+TRAINED = ("train", "backward")
+"""The modes in which a call returns gradients."""
+
+Tensors = tuple[Tensor, ...]
+"""The inputs of a call."""
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
+    """Return a tensor on another device; one of floating-point numbers in another dtype."""
+    return tensor.to(device, dtype if tensor.is_floating_point() else None)
+
+
+def made(point: Point) -> tuple[nn.Module, Shapes]:
+    """Return the module of a point, and the shapes of its inputs."""
+    columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
+    required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
+    layer, shapes = make(layers.module_of(point.layer), dataclasses.asdict(point), required)
+    draw_weights: Callable[[], None] | None = getattr(layer, "draw_weights", None)
+    if draw_weights and not layers.is_own(point.layer):  # a stranger's may mean something else
+        draw_weights()
+    return layer, shapes
+
+
+def traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int | None]:
+    """Return the shape of the layer's output and the operations of a call, None if they are unknown.
+
+    The layer lies on the CPU in float32; its inputs may be on another device, in another dtype. One of the suite is not
+    called: torch's first use of the device "meta" imports the compiler, for more than a second.
+    """
+    if not layers.is_own(point.layer):
+        return torch.Size(layers.output_shape(point)), layers.flops(point)
+    on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)
+    try:
+        result, counted = _counted(point, copied(layer).to("meta"), on_meta)
+    except Exception:  # a layer may need tensors with values
+        # first to the CPU: a cast on a GPU would need more of its memory
+        result, counted = counted_with_values(point, layer, tuple(cast_to(x.cpu(), None, torch.float32) for x in xs))
+    if type(result) is not Tensor or result.shape[:1] != (point.batch,):
+        got = list(result.shape) if isinstance(result, Tensor) else type(result).__name__
+        raise impls.Unresolved(
+            f"layer {point.layer!r} must return a tensor whose first dimension is the batch {point.batch}, got {got}"
+        )
+    stated = flops(inner_of(layer), maker_of(point.layer), point)
+    return result.shape, counted if stated is None else stated
+
+
+def counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:
+    """Return the output of a layer on the CPU, and the operations of a call; raises `impls.Unresolved` if it fails."""
+    try:
+        return _counted(point, copied(layer), xs)
+    except (impls.Unresolved, impls.Unsupported) as error:
+        raise type(error)(f"layer {point.layer!r}: {error}") from error
+    except Exception as error:
+        if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
+            with suppress(Exception):
+                return _counted(point, copied(layer), xs, with_graph=False)
+        raise impls.Unresolved(uncalled(layer, point, xs, error, user_code.said(error))) from error
+
+
+def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:
+    """Return a layer's output, and the operations that torch counts in a call of the point's mode.
+
+    The count of a masked layer is None: it may compute scores that the mask removes, so the work is unknown.
+    """
+    with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(with_graph):
+        output = layer(*(x.detach().requires_grad_(point.mode in TRAINED and x.is_floating_point()) for x in xs))
+        if isinstance(output, Tensor):
+            check_plain(output)
+        forward = counter.get_total_flops()
+        if point.mode in TRAINED and isinstance(output, Tensor):
+            output.sum().backward()
+        flops = counter.get_total_flops() - (forward if point.mode == "backward" else 0)
+    return output, None if point.mask != NO_MASK else flops or None
