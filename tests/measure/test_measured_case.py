@@ -27,7 +27,7 @@ from bench.measure.devices import Device, Gpu
 from bench.measure.measured_case import LATE_S, run_on
 from bench.measure.timed_calls import TimedCalls
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
-from bench.sampling.judged import kept
+from bench.sampling.judged import kept_of
 from bench.sampling.rounds import Sample
 from impls import with_attend
 from impls.attend import eager, sdpa
@@ -274,7 +274,7 @@ def test_items_of_many_timed_calls_are_kept(tmp_path: Path) -> None:
     with case(at, "eager", tmp_path) as process:
         assert process.measure(100)["status"] == "ok"
         assert process.worker._case is not None
-        number = kept(at, TIMINGS, process.worker._case.call_s)
+        number = kept_of(at, TIMINGS, process.worker._case.call_s)
         calls = process.judging.compare_timed(process.files[TIMED])["calls"]
         assert len(calls) == number.items
         assert len({call.key for call in calls}) > number.items / 2
