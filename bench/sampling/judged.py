@@ -40,7 +40,7 @@ class Kept(NamedTuple):
     wholes: int
 
 
-def kept(point: Point, timings: int, call_s: float) -> Kept:
+def kept_of(point: Point, timings: int, call_s: float) -> Kept:
     """Return how many outputs a process keeps whose samples have so many timings, and whose calls take so long.
 
     Each timing offers as many items as find most in the fewest rounds.
