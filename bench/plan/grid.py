@@ -77,7 +77,7 @@ def mistakes_in(values: Values) -> list[str]:
             if values[key] == []:
                 raise WrongRequest(f"{key} = [] must hold at least one value")
             for value in _listed(key, values[key]):
-                COLUMNS[key].check(value)
+                refuse([COLUMNS[key].mistake(value)])
                 if key == "layer" and value not in LAYERS:
                     _check_own_layer(value)
         except WrongRequest as error:
