@@ -5,11 +5,14 @@ Until `main` has seen to signals nothing is imported that takes a while.
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from bench.machine.signals import INTERRUPTED, interrupt, on_end
+
+NEGATIVE = re.compile(r"-[\d.]")
 
 BROKEN_PIPE = 141
 """The exit status of a program whose output nobody reads any more, as in `list | head`: that of shells."""
@@ -47,7 +50,7 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
     from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
     from bench.show.terminal.console import console
 
-    arguments = _parser(words[:1]).parse_args(words)
+    arguments = _parser(words[:1]).parse_args(_joined(words))
     module = import_module(f"{__package__}.commands.{arguments.command}")
     if is_program:
         on_end(interrupt)
@@ -66,6 +69,17 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
         console(stderr=True).print("attention-bench: interrupted; what was measured is kept", style="bold")
         return INTERRUPTED
     return status
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Return words with each negative number behind its option: alone argparse takes `-1%` for an option."""
+    joined: list[str] = []
+    for word in words:
+        if NEGATIVE.match(word) and joined and joined[-1].startswith("--"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:

@@ -174,6 +174,15 @@ def _words(values: Sequence[object], joined: str = "and") -> str:
     return f"{', '.join(others)} {joined} {last}" if others else last
 
 
+VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "gqa": ("built-in", "repeat"),
+    "build": ("batch", "call"),
+    "mode": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
+    DTYPE: (FP8,),
+})  # fmt: skip
+"""The values of the options that have only some."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One implementation.

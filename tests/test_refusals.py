@@ -18,7 +18,7 @@ NAMES = {"equal-shares": "quick", "quick": "race", "runtimes": "runtimes", "sawt
 
 NOWHERE = "nowhere does not exist; expected a run folder or a results.csv"
 NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; it must lie where you run the command"
-UNKNOWN = "unknown implementation 'eagre'; expected one of eager, as_is, graph, compiled, manual, "
+UNKNOWN = "unknown implementation 'eagre'; expected one of those of `python -m bench list`; did you mean eager?"
 
 OF_COMMANDS = {
     "foo": (2, "argument command: invalid choice: 'foo' (choose from 'run', 'show', 'compare', 'duel', 'advise', "),
@@ -59,7 +59,7 @@ OF_COMMANDS = {
     "plot nowhere": (2, NOWHERE),
     "merge out": (2, "the following arguments are required: SHARD"),
     "watch nomodule:attend": (2, NO_MODULE),
-    "watch eager": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got eager"),
+    "watch eager": (2, "implementation 'eager' is named twice"),
 }
 """Commands, each with its exit status and the beginning of its message."""
 
@@ -73,7 +73,7 @@ OF_SWEEPS = {
     "--run race --num-heads 5": "channels = 384 must be divisible by num_heads = 5",
     "--dtype flaot32": "dtype = 'flaot32' must be one of float32, bfloat16, float16; did you mean float32?",
     "--layer foo": "layer = 'foo' must be one of attention, conv, core, patch, self, vit, module:attribute",
-    "--model foo": "unknown model 'foo'; expected one of deit_ti_16_224, ",
+    "--model foo": "unknown model 'foo'; expected one of those of `python -m bench list`; ",
     "--threads 6400": "threads = 6400 is more than the ",
     "--bound 0": "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %",
     "--bound 200%": "bound = 2.0 must be a share above 0 and below 1, such as 0.02 for 2 %",

@@ -40,7 +40,8 @@ def check_devices(sweep: Sweep) -> None:
         built = "for HIP: only NVIDIA GPUs are measured" if facts.torch_hip() else "without CUDA"
         why = seen if facts.torch_cuda() else f"torch {version} is built {built}"
         reasons.append(
-            f"device = {', '.join(missing)} can't be used here ({why}); expected {' or '.join([CPU.name, *there])}"
+            f"device = {', '.join(missing)} can't be used here ({why}); expected {' or '.join([CPU.name, *there])}; "
+            "docs/gpu.md says which torch has CUDA"
         )
     others = {(point.kind, point.timing): None for point in sweep.points if point.device not in missing}
     for kind, timing in others:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import product
 from typing import Any
@@ -12,7 +12,7 @@ from bench.engine.worker import Died, unheard
 from bench.machine import monotonic
 from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import WrongRequest, refuse
 from bench.plan.names import check_layers, is_module, libraries
 from bench.store.saved_run import Seen
 
@@ -56,12 +56,14 @@ def look(
     return {_with_columns(point, seen[0]["shape"]): seen for point, seen in looks.items()}
 
 
-def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, ...]:
+def shaped(
+    points: tuple[Point, ...], pool: Pool | None = None, say: Callable[[str], object] = lambda _line: None
+) -> tuple[Point, ...]:
     """Return points with the tokens, widths and heads that modules show whose names say their own input.
 
     Without a pool they are shown by a process of this environment. A module that can't be made or called beside others
-    keeps its points as they are: their rows say why. Raises WrongRequest, with a line for each, if none can be, and if
-    a point says other shapes.
+    keeps its points as they are: their rows say why. Points that say other shapes than their module has are left out,
+    of which `say` is told. Raises WrongRequest, with a line for each, if no point can be measured.
     """
     names = dict.fromkeys(
         point.layer for point in points if is_module(point.layer) and layers.shapes_itself(point.layer)
@@ -83,15 +85,26 @@ def shaped(points: tuple[Point, ...], pool: Pool | None = None) -> tuple[Point, 
         if len(failures) == 1:
             raise failures[0]
         raise WrongRequest("\n".join(map(str, failures)))
-    return tuple(_with_shape(point, shapes.get(point.layer, {"batch": COLUMNS["batch"].default})) for point in points)
+    usual = {"batch": COLUMNS["batch"].default}
+    shown = {point: _with_columns(point, shapes.get(point.layer, usual)) for point in points}
+    wrong = {point: line for point in points if (line := _contradiction(point, shown[point], shapes.get(point.layer)))}
+    if len(wrong) == len(points):
+        refuse(wrong.values())
+    for line in dict.fromkeys(wrong.values()):
+        say(f"left out: {line}")
+    return tuple(shown[point] for point in points if point not in wrong)
 
 
-def _with_shape(point: Point, shape: dict[str, Any]) -> Point:
-    shown = _with_columns(point, shape)
-    for name in shape:
-        if (stated := getattr(point, name)) not in (0, 1, getattr(shown, name)):
-            raise WrongRequest(f"{name} = {stated} must be {shape[name]} in the layer {point.layer}; leave it out")
-    return shown
+def _contradiction(point: Point, shown: Point, shape: Mapping[str, Any] | None) -> str:
+    """Return which column of a point is another one than its module shows, empty if none is."""
+    wrong = (name for name in shape or () if getattr(point, name) not in (0, 1, getattr(shown, name)))
+    return next(
+        (
+            f"{name} = {getattr(point, name)} must be {(shape or {})[name]} in the layer {point.layer}; leave it out"
+            for name in wrong
+        ),
+        "",
+    )
 
 
 def _with_columns(point: Point, shape: dict[str, Any]) -> Point:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.engine import admission
-from bench.harness.progress import waiting
+from bench.harness.progress import say, waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
 from bench.plan.columns import READERS, PointColumn, Role, ValueKind, flag
@@ -169,7 +169,14 @@ def request(option: argparse.Namespace) -> Request:
         extend=option.extend,
         is_named=option.sweep is not None,
         shaped=_shaped,
+        say=_warn,
     )
+
+
+def _warn(line: str) -> None:
+    from bench.show.terminal.console import console
+
+    say(console(stderr=True), f"warning: {line}", "yellow")
 
 
 def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
@@ -179,7 +186,7 @@ def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
     from bench.engine import model_look  # slow to import
 
     with waiting(f"importing torch and {listed([*modules])}, to see the shapes"):
-        return model_look.shaped(points)
+        return model_look.shaped(points, say=_warn)
 
 
 def product(

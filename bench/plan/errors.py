@@ -47,11 +47,12 @@ def unknown(what: str, name: object, expected: Iterable[str]) -> WrongRequest:
     return WrongRequest(unknown_names(what, [name], expected))
 
 
-def unknown_names(what: str, names: Sequence[object], expected: Iterable[str]) -> str:
-    """Return one error line for all these names, with the known names and the nearest to each."""
+def unknown_names(what: str, names: Sequence[object], expected: Iterable[str], listed: str = "") -> str:
+    """Return one error line for all these names, with the known names, or where they are listed, and the nearest."""
     expected = list(expected)
     plural = "s" if len(names) > 1 else ""
-    line = f"unknown {what}{plural} {', '.join(map(repr, names))}; expected one of {', '.join(expected)}"
+    known = listed or ", ".join(expected)
+    line = f"unknown {what}{plural} {', '.join(map(repr, names))}; expected one of {known}"
     pairs = [(near, name) for name in names if (near := nearest(name, expected))]
     suggestions = [near if len(names) == 1 else f"{near} for {name!r}" for near, name in pairs]
     return line + (f"; did you mean {', '.join(suggestions)}?" if suggestions else "")
@@ -79,8 +80,8 @@ def nearest(name: object, expected: Iterable[str]) -> str:
 
 
 def refuse(mistakes: Iterable[str]) -> None:
-    """Raise one WrongRequest with a line for each mistake, if there are any."""
-    if lines := list(dict.fromkeys(mistakes)):
+    """Raise one WrongRequest with a line for each mistake, if there are any; an empty line is none."""
+    if lines := list(dict.fromkeys(filter(None, mistakes))):
         raise WrongRequest("\n".join(lines))
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import itertools
-import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from bench.plan.columns import DERIVED, REQUIRED, Role, ValueKind
 from bench.plan.device import kind
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.layers import LAYERS, complete, given_by_all, is_layer, shapes_itself
-from bench.plan.names import misspelled
+from bench.plan.names import PRINTED, misspelled
 from impls.catalogue import SOURCES
 
 Values = Mapping[str, Any]
@@ -29,6 +29,9 @@ RANGE_FORMS = "first:last, first:last:step or first:last:xfactor, as 128:2048:12
 
 MOST_NUMBERS = 10_000
 """A range of more numbers than this is refused as a mistake."""
+
+MOST_POINTS = 10_000
+"""A grid of more points than this is refused: one point takes seconds at least."""
 
 SHARD_FORM = re.compile(r"([0-9]+)/([0-9]+)")
 
@@ -52,7 +55,10 @@ def expand(values: Values, usual: Values | None = None) -> Iterator[Point]:
         if key not in values and key not in given and column.default is not DERIVED
     ]
     refuse(mistakes)
-    for combination in itertools.product(*(_listed(key, value) for key, value in values.items())):
+    lists = [_listed(key, value) for key, value in values.items()]
+    if (number := math.prod(map(len, lists))) > MOST_POINTS:
+        raise WrongRequest(f"the grid has {number:,} points; a grid may have {MOST_POINTS:,}")
+    for combination in itertools.product(*lists):
         point = dict(zip(values, combination, strict=True))
         if "qk_scale" in point:
             point["qk_scale"] = float(point["qk_scale"])
@@ -70,7 +76,7 @@ def mistakes_in(values: Values) -> list[str]:
             if values[key] == []:
                 raise WrongRequest(f"{key} = [] must hold at least one value")
             for value in _listed(key, values[key]):
-                COLUMNS[key].check(value)
+                refuse([COLUMNS[key].mistake(value)])
                 if key == "layer" and value not in LAYERS:
                     _check_own_layer(value)
         except WrongRequest as error:
@@ -203,7 +209,7 @@ def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
         raise WrongRequest("model = [] must hold at least one value")
     if unknown := [name for name in names if not isinstance(name, str) or name not in MODELS]:
         hint = "; for a layer in a library's model: --layer timm:NAME[at=PATH]; the whole model: advise timm:NAME"
-        raise WrongRequest(unknown_names("model", unknown, MODELS) + hint)
+        raise WrongRequest(unknown_names("model", unknown, MODELS, PRINTED) + hint)
     rest = {key: value for key, value in grid.items() if key != "model"}
     for name in names:
         for key, value in MODELS[name].items():
@@ -266,5 +272,4 @@ def without_columns(point: Point, columns: Iterable[str] = OF_THE_MACHINE) -> Po
 
 def _hash(point: Point) -> str:
     """Return a hash that is the same on every machine."""
-    facts = {name: value for name, value in vars(point).items() if name not in OF_THE_MACHINE}  # as earlier suites did
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(point.short_name(OF_THE_MACHINE).encode()).hexdigest()

@@ -3,20 +3,26 @@
 import contextlib
 import importlib.util
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from bench.plan import layers
 from bench.plan.case import CONTROL, Point
 from bench.plan.controls import CONTROLLING
-from bench.plan.errors import refuse, suggestion
+from bench.plan.errors import refuse, suggestion, unknown_names
+from bench.plan.invocation import short
 from impls import catalogue
 from impls.catalogue import SOURCES, parse
 
 LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
+
+PRINTED = f"those of `{short()} list`"
+"""Where all names stand, in place of a long list of them."""
 
 IMPLEMENTATIONS = {name: entry.meaning for name, entry in catalogue.IMPLEMENTATIONS.items()}
 
@@ -83,29 +89,17 @@ def search_path() -> list[str]:
 
 
 def misspelled(name: str, kind: str = "implementation") -> str:
-    """Return the error line for the name of a file, a module here or a dotted name in place of `module:attribute`.
-
-    It is empty if the name is none of these.
-    """
-    module, colon, attribute = name.partition(":")
-    where, here = "", [Path(f"{module}.py"), Path(module, "__init__.py")]
-    if "/" in module or module.endswith(".py"):
-        path = Path(module.removesuffix(".py"))
-        is_elsewhere = path.is_absolute() or ".." in path.parts
-        where = ", and run it from that folder" if is_elsewhere else ""
-        right = path.name if is_elsewhere else ".".join(path.parts)
-        attribute = attribute if colon else USUAL_ATTRIBUTES[kind]
-    elif colon:
+    """Return the error line for the name of a file, or of a module here, in place of `module:attribute`; else empty."""
+    module, _, attribute = name.partition(":")
+    path = Path(module.removesuffix(".py"))
+    is_file = "/" in module or module.endswith(".py")
+    is_here = ":" not in name and module and any(map(Path.is_file, (Path(f"{module}.py"), path / "__init__.py")))
+    if not (is_file or is_here):
         return ""
-    elif module and any(file.is_file() for file in here):
-        right, attribute = module, USUAL_ATTRIBUTES[kind]
-    else:
-        right, _, attribute = module.rpartition(".")
-    if not (right and attribute):
-        return ""
+    right = path.name if path.is_absolute() or ".." in path.parts else ".".join(path.parts)
     return (
         f"{kind} {name!r} must be spelled module:attribute, the module as Python imports it; "
-        f"did you mean {right}:{attribute}{where}?"
+        f"did you mean {right}:{attribute or USUAL_ATTRIBUTES[kind]}?"
     )
 
 
@@ -156,11 +150,44 @@ def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
     return spec
 
 
-def wrong_options(base: str, given: Iterable[str], declared: Collection[str]) -> list[str]:
-    """Return an error line for each option of a name that an implementation doesn't declare."""
-    rules = {
-        option: f"option {option!r}; expected one of {', '.join(declared)}" if declared else f"options, got {option!r}"
-        for option in given
-        if option not in declared
-    }
-    return [f"implementation {base!r} has no {rule}{suggestion(option, declared)}" for option, rule in rules.items()]
+def mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
+    """Return why names can't be those of implementations: a line for all unknown ones, and one for each other mistake.
+
+    `path` has the folders that must contain the modules of a user's own; None skips this check.
+    """
+    lines = [f"implementation {name!r} is named twice" for name, count in Counter(map(str, given)).items() if count > 1]
+    of_each = [_mistakes_of(name, path) if isinstance(name, str) else None for name in given]
+    lines += [line for each in of_each for line in each or ()]
+    unknown = [name for name, each in zip(given, of_each, strict=True) if each is None]
+    known = (*known_names(), "module:attribute")
+    return [unknown_names("implementation", unknown, known, PRINTED), *lines] if unknown else lines
+
+
+def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
+    """Return a line for each reason why a name can't be an implementation; None if it is unknown."""
+    try:
+        parsed = parse(name)
+    except ValueError as error:
+        return [str(error)]
+    base, is_known = parsed.base, is_implementation(name)
+    if (":" in base or not is_known) and (line := misspelled(base)):
+        return [line]
+    if not is_known:
+        return None
+    if ":" in base:
+        return [line] if path is not None and (line := mistake_of(name, path)) else []
+    return _wrong_options(base, parsed.options) if base in catalogue.IMPLEMENTATIONS else []
+
+
+def _wrong_options(base: str, given: Mapping[str, Any]) -> list[str]:
+    """Return an error line for each option of a name that an implementation doesn't have, and for each wrong value."""
+    entry, lines = catalogue.IMPLEMENTATIONS[base], list[str]()
+    for option, value in given.items():
+        values = catalogue.VALUES.get(option, (value,))
+        if option not in entry.options:
+            names = ", ".join(entry.options)
+            rule = f"option {option!r}; expected one of {names}" if names else f"options, got {option!r}"
+            lines.append(f"implementation {base!r} has no {rule}{suggestion(option, entry.options)}")
+        elif value not in values:
+            lines.append(f"option {option} = {value!r} of {base} must be {' or '.join(values)}")
+    return lines

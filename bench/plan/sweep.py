@@ -9,14 +9,12 @@ from typing import Any
 
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, Case, Point
-from bench.plan.columns import ValueKind
-from bench.plan.errors import WrongRequest, all_of, refuse, unknown, unknown_names
+from bench.plan.columns import Setting, ValueKind, declared_by, setting
+from bench.plan.errors import WrongRequest, all_of, refuse, unknown
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
-from bench.plan.layers import usable
-from bench.plan.names import IMPLEMENTATIONS, is_implementation, known_names
-from bench.plan.settings import setting, settings_of
+from bench.plan.invocation import short
+from bench.plan.layers import is_layer, usable
 from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
-from impls.catalogue import parse
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
@@ -38,26 +36,30 @@ class Effort:
     """
 
     processes: int = setting(
-        3, ValueKind.COUNT, "worker processes that measure each implementation; in a race, at least so many", "K"
+        3, "worker processes that measure each implementation; in a race, at least so many", example="K"
     )
-    budget_s: float = setting(12.0, ValueKind.SECONDS, "time for the rounds of a point in these processes", "12s")
+    budget_s: float = setting(
+        12.0, "time for the rounds of a point in these processes", kind=ValueKind.SECONDS, example="12s"
+    )
     race: bool = setting(
-        False,
-        ValueKind.TRUTH,
-        "give every implementation an equal share of the time, and all rows the same precision",
-        option="--no-race",
+        False, "give every implementation an equal share of the time, and all rows the same precision",
+        switch="--no-race",
+    )  # fmt: skip
+    bound: float = setting(
+        0.02, "what the named implementation may cost before a race ends", kind=ValueKind.SHARE, example="2%"
     )
-    bound: float = setting(0.02, ValueKind.SHARE, "what the named implementation may cost before a race ends", "2%")
-    within_s: float | None = setting(None, ValueKind.SECONDS, "time after which a race ends", "4m", "--within")
+    within_s: float | None = setting(
+        None, "time after which a race ends", kind=ValueKind.SECONDS, example="4m", switch="--within"
+    )
     timeout_s: float = setting(
-        300.0, ValueKind.SECONDS, "time without a sign of life after which a case is given up", "5m"
+        300.0, "time without a sign of life after which a case is given up", kind=ValueKind.SECONDS, example="5m"
     )
-    oversubscribe: bool = setting(False, ValueKind.TRUTH, "allow more threads than cores")
+    oversubscribe: bool = setting(False, "allow more threads than cores")
     allow_error: float | None = setting(
         None,
-        ValueKind.SHARE,
         "how far one that declares another accuracy, as int8, may be off, as a share of the largest value",
-        "5%",
+        kind=ValueKind.SHARE,
+        example="5%",
     )
 
     def seconds(self, points: int) -> float:
@@ -106,7 +108,7 @@ class Sweep:
                 yield Case(point, implementation)
 
 
-SETTINGS = settings_of(Effort)
+SETTINGS: Mapping[str, Setting] = declared_by(Effort)
 """The settings of an effort by name."""
 
 EFFORT_KEYS = tuple(SETTINGS)
@@ -114,7 +116,6 @@ EFFORT_KEYS = tuple(SETTINGS)
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
 
-SWITCHES = tuple(name for name, each in SETTINGS.items() if each.kind is ValueKind.TRUTH)
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", *EFFORT_KEYS)
 
 
@@ -133,7 +134,7 @@ class Request:
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
     Without `is_named` the sweep is that of the run in the folder.
-    `shaped` returns points with the shapes that only the modules themselves know.
+    `shaped` returns points with the shapes that only the modules themselves know; `say` is told what is left out.
     """
 
     sweep: str
@@ -150,6 +151,7 @@ class Request:
     extend: bool = False
     is_named: bool = True
     shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] = tuple
+    say: Callable[[str], object] = lambda _line: None
 
 
 def load_sweep(asked: Request | str) -> Sweep:
@@ -162,10 +164,7 @@ def load_sweep(asked: Request | str) -> Sweep:
     asked = Request(asked) if isinstance(asked, str) else asked
     file = _path(asked.sweep)
     try:
-        document = _read(file)
-        for key in document:
-            if key not in SWEEP_KEYS:
-                raise unknown("key", key, SWEEP_KEYS)
+        document = _document(file)
         baseline, usual = _baseline(document, asked, is_shipped=file.parent == SHIPPED)
         implementations, has_control, points, effort = all_of(
             lambda: _implementations(asked.implementations or usual, baseline, asked.path),
@@ -199,26 +198,6 @@ def altered(
     )
 
 
-def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) -> tuple[Any, Any]:
-    """Return the baseline of a file, and its implementations.
-
-    For modules that are no layers of the suite the baseline is AS_IS unless the user's file names another one, and the
-    implementations of a shipped sweep are those that take the place of a core.
-    """
-    tables = document.get("grid")
-    tables = [document.get("defaults"), *(tables if isinstance(tables, list) else [])]
-    grids = [each for each in tables if isinstance(each, dict)]
-    named = [asked.overrides["layer"]] if "layer" in asked.overrides else [each.get("layer", "") for each in grids]
-    own = any(names.is_module(name) for each in named for name in (each if isinstance(each, list) else [each]))
-    given = document.get("implementations")
-    if not own or ("baseline" in document and not is_shipped):
-        return asked.baseline or document.get("baseline", Sweep.baseline), given
-    baseline = asked.baseline or AS_IS
-    if not is_shipped or given is None:
-        return baseline, given
-    return baseline, [AS_IS, *(name for name in given if not CATALOGUE[name].layers), "compiled"]
-
-
 def _path(name_or_file: str) -> Path:
     if name_or_file in shipped_names():
         return SHIPPED / f"{name_or_file}.toml"
@@ -230,91 +209,104 @@ def _path(name_or_file: str) -> Path:
     raise unknown("sweep", name_or_file, [*shipped_names(), "a file of your own, as mine.toml"])
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _document(path: Path) -> dict[str, Any]:
+    """Return what a file says; its grids and its defaults are tables. Raises WrongRequest for another form."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise WrongRequest(f"is not TOML: {error}") from None
     except OSError as error:
         raise WrongRequest(f"can't be read: {error.strerror}") from None
-
-
-def _points(document: dict[str, Any], asked: Request) -> tuple[Point, ...]:
-    grids, defaults = document.get("grid", []), document.get("defaults", {})
+    for key in document:
+        if key not in SWEEP_KEYS:
+            raise unknown("key", key, SWEEP_KEYS)
+    grids, defaults = document.get("grid", []), document.setdefault("defaults", {})
     if not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
         raise WrongRequest("grid must be written as [[grid]], one table for each product")
     if not isinstance(defaults, dict):
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
         raise WrongRequest("the sweep is empty: it must hold at least one [[grid]]")
+    return document
+
+
+def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) -> tuple[Any, Any]:
+    """Return the baseline of a file, and its implementations.
+
+    For modules that are no layers of the suite the baseline is AS_IS unless the user's file names another one, and the
+    implementations of a shipped sweep are those that take the place of a core.
+    """
+    tables = [asked.overrides] if "layer" in asked.overrides else [document["defaults"], *document["grid"]]
+    has_modules = any(names.is_module(name) for each in tables for name in _layers(each))
+    given = document.get("implementations")
+    if not has_modules or ("baseline" in document and not is_shipped):
+        return asked.baseline or document.get("baseline", Sweep.baseline), given
+    if is_shipped and given is not None:
+        given = [AS_IS, *(name for name in given if not CATALOGUE[name].layers), "compiled"]
+    return asked.baseline or AS_IS, given
+
+
+def _layers(values: Values) -> list[Any]:
+    layer = values.get("layer", DEFAULTS["layer"])
+    return layer if isinstance(layer, list) else [layer]
+
+
+def _points(document: Mapping[str, Any], asked: Request) -> tuple[Point, ...]:
+    """Return the points of all grids, each once; a layer that can't have the columns of a product is left out."""
+    usual, points, mistakes = {**DEFAULTS, "threads": asked.threads}, dict[Point, None](), list[str]()
+    for grid in _grids(document, asked):
+        try:
+            points |= dict.fromkeys(expand(grid, usual))
+        except WrongRequest as error:
+            mistakes.append(str(error))
+    if not (asked.product and points):
+        refuse(mistakes)
+    for line in mistakes:
+        asked.say(f"left out: {line}")
+    return tuple(points)
+
+
+def _grids(document: Mapping[str, Any], asked: Request) -> list[Values]:
+    """Return the grids of a file with the columns of the request in place of their own, each of one model.
+
+    The grid of a product has only these. A grid has the file's defaults that it leaves out and that its layer can use.
+    """
     columns = {key: value for key, value in asked.overrides.items() if key != "model"}
     overrides, _ = all_of(lambda: expand_models(dict(asked.overrides)), lambda: refuse(mistakes_in(columns)))
-    if asked.product:
-        merged = [values for each in overrides for values in _with_defaults_by_layer(defaults, each)]
-    else:
-        replaced = MODEL_COLUMNS if "model" in asked.overrides else ()
-        expanded = [each for grid in grids for each in _with_defaults_by_model(defaults, grid)]
-        reduced = [{key: value for key, value in grid.items() if key not in replaced} for grid in expanded]
-        merged = [{**grid, **each} for grid in reduced for each in overrides]
-    usual = {**DEFAULTS, "threads": asked.threads}
-    return tuple(dict.fromkeys(point for values in merged for point in expand(values, usual)))
+    replaced = {"model", *MODEL_COLUMNS} if "model" in asked.overrides else {"model"}
+    defaults = {key: value for key, value in document["defaults"].items() if key not in replaced}
+    model = {key: value for key, value in document["defaults"].items() if key == "model"}
+    own = [{}] if asked.product else [each for grid in document["grid"] for each in expand_models({**model, **grid})]
+    whole = [
+        {**{key: value for key, value in grid.items() if key not in replaced}, **each}
+        for grid in own
+        for each in overrides
+    ]
+    return [grid for values in whole for grid in _with_defaults(values, defaults)]
 
 
-def _with_defaults_by_layer(defaults: dict[str, Any], overrides: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the overrides once for each layer, with those defaults that they leave out and that the layer can use."""
-    layers = {**DEFAULTS, **defaults, **overrides}["layer"]
-    each: list[str] = layers if isinstance(layers, list) else [layers]
-    return [{**usable(layer, defaults), **overrides, "layer": layer} for layer in each]
-
-
-def _with_defaults_by_model(defaults: dict[str, Any], grid: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a grid with the defaults that it leaves out, once for each model in it, or else in the defaults."""
-    usual = {key: value for key, value in defaults.items() if key != "model"}
-    model = {"model": defaults["model"]} if "model" in defaults else {}
-    return [{**usual, **each} for each in expand_models({**model, **grid})]
+def _with_defaults(values: Values, defaults: Values) -> list[Values]:
+    """Return a grid once for each of its layers, with the defaults that it leaves out and that the layer can use."""
+    layers = _layers({**defaults, **values})
+    if not all(isinstance(layer, str) and is_layer(layer) for layer in layers):
+        return [{**defaults, **values}]  # to be refused
+    return [{**usable(layer, defaults), **values, "layer": layer} for layer in layers]
 
 
 def _implementations(given: object, baseline: object, path: Sequence[str] | None = None) -> tuple[str, ...]:
     if given is None:
-        raise WrongRequest(f"implementations is missing; expected a list from {', '.join(IMPLEMENTATIONS)}")
+        raise WrongRequest(f"implementations is missing; expected a list of names of `{short()} list`")
     if not isinstance(given, list | tuple) or not given:
         raise WrongRequest(f"implementations = {given!r} must be a list of at least one name")
     missing = [] if baseline in given else [baseline]
-    refuse(_mistakes([*given, *missing], path))
-    return tuple(dict.fromkeys([*missing, *given]))
+    refuse(names.mistakes([*given, *missing], path))
+    return (*missing, *given)
 
 
 def _control(value: object) -> bool:
     if not isinstance(value, bool):
         raise WrongRequest(f"control = {value!r} must be true or false")
     return value
-
-
-def _mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
-    """Return a line for all unknown names, and one for each other mistake."""
-    of_each = [_mistakes_of(name, path) if isinstance(name, str) else None for name in given]
-    mistakes = [line for lines in of_each for line in lines or ()]
-    unknown = [name for name, lines in zip(given, of_each, strict=True) if lines is None]
-    known = (*known_names(), "module:attribute")
-    return [unknown_names("implementation", unknown, known), *mistakes] if unknown else mistakes
-
-
-def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
-    """Return a line for each reason why a name can't be an implementation; None if it is unknown."""
-    try:
-        parsed = parse(name)
-    except ValueError as error:
-        return [str(error)]
-    base, is_known = parsed.base, is_implementation(name)
-    if (":" in base or not is_known) and (line := names.misspelled(base)):
-        return [line]
-    if not is_known:
-        return None
-    if ":" in base:
-        return [line] if path is not None and (line := names.mistake_of(name, path)) else []
-    if base not in CATALOGUE:
-        return []
-    return names.wrong_options(base, parsed.options, CATALOGUE[base].options)
 
 
 def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,7 +319,7 @@ def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 def effort_of(values: Mapping[str, Any]) -> Effort:
     """Return the effort with these values; raises WrongRequest for those that can't be."""
-    refuse(line for key, value in values.items() if (line := SETTINGS[key].mistake(value)))
+    refuse(SETTINGS[key].mistake(value) for key, value in values.items())
     effort = Effort(**values)
     if effort.within_s is not None and not effort.race:
         raise WrongRequest("within_s needs a race: with equal shares budget_s says how long a point takes")

@@ -50,7 +50,7 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
     ("words", "message"),
     [
         (["eager"], "a duel takes two sides"),
-        (["sdpa", "sdap"], "unknown implementation 'sdap'; expected one of eager, as_is"),
+        (["sdpa", "sdap"], "unknown implementation 'sdap'; expected one of those of `"),
         (["sdpa", *PYTHONS[:2]], "give --python twice"),
         (["sdpa", "--checkout", "/no/such@main", "--checkout", "/no/such"], "--checkout /no/such@main"),
         (["eager", "--layer", "nomodule:A", "--layer", "nomodule:B"], "there is no module nomodule"),

@@ -67,7 +67,7 @@ def test_a_gpu_that_is_not_there_is_refused(
     monkeypatch.setattr(facts, "torch_hip", lambda: hip)
     monkeypatch.setattr(nvml, "gpus", lambda: gpus)
     away = point(device="cuda:1", timing="device-cold")
-    assert refusal(check_devices, on(away)) == f"device = cuda:1 can't be used here {rule}"
+    assert refusal(check_devices, on(away)).startswith(f"device = cuda:1 can't be used here {rule}; docs/gpu.md")
     check_devices(on(away, point()))
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
     monkeypatch.setattr(nvml, "gpus", lambda: ["A", "A"])

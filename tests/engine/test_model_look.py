@@ -101,10 +101,13 @@ def test_a_batch_that_nobody_gives_is_that_of_the_function_of_inputs(pool: Any) 
 
 
 def test_a_shape_that_a_module_does_not_have_is_refused(pool: Any) -> None:
-    """The refusal says what it has."""
+    """The refusal says what it has; beside others its points are left out."""
     pool({"status": "ok", "detail": "", "seen": SHAPE})
     with pytest.raises(WrongRequest, match="num_tokens = 7 must be 5 in the layer timm:vit_tiny_patch16_224; leave it"):
         model_look.shaped((AT,))
+    said: list[str] = []
+    assert model_look.shaped((AT, point()), say=said.append) == (point(),)
+    assert [line.partition(" must")[0] for line in said] == ["left out: num_tokens = 7"]
 
 
 def test_a_module_that_can_not_be_made_beside_others_keeps_its_points(pool: Any) -> None:

@@ -243,7 +243,7 @@ def test_a_point_has_one_judge(one: Pool) -> None:
     one.replace(point())
     assert (lives(first.pid), lives(second.pid)) == (False, True)
     third = one.judge(point())
-    one.dismiss(keep=[point()])
+    one.dismiss(keep=point())
     assert (lives(third.pid), lives(second.pid)) == (True, False)
     one.dismiss()
     assert not lives(third.pid)

@@ -509,7 +509,7 @@ def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: 
     """
     sweep = swept("eager", "test:half", "sdpa", control=True)
     with Run(sweep, tmp_path) as opened:
-        complete(opened, sweep.points[:1], 1, opened.replicate)
+        complete(opened, sweep.points[0], 1, opened.replicate)
         assert opened.finished() == []
     before = journal.read(tmp_path)
     table = ran(sweep, tmp_path)
@@ -694,13 +694,3 @@ def test_the_seconds_of_an_earlier_session_count(
         effort = dataclasses.replace(sweep.effort, within_s=within_s)
         with Run(dataclasses.replace(sweep, effort=effort), tmp_path) as opened:
             assert opened.end_s(2) - scripted_workers.now_s == pytest.approx(expected_s)
-
-
-@scripted
-def test_a_race_holds_all_precisions_of_a_shape_in_its_base(tmp_path: Path) -> None:
-    """One far behind in either is left out there; all of a replicate have the same rounds."""
-    sweep = racing("eager", "sdpa", "test:half", bound=0.02)
-    sweep = dataclasses.replace(sweep, points=(point(), point(dtype="bfloat16")))
-    ran(sweep, tmp_path)
-    together = Counter((record.process, record.seed) for record in journal.read(tmp_path))
-    assert sorted(together.values()) == [4, 6]

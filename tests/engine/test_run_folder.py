@@ -93,13 +93,12 @@ def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
 def test_a_run_that_is_shown_reads_its_journal_and_its_table_no_second_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its table, its choices and the page come from what it knows; a page reads the samples of its cases alone."""
+    """Its table and the page come from what it knows; a page reads the samples of its cases alone."""
     run_folder = of_three(tmp_path, 0, 0, 1, 1, 2)
     monkeypatch.delattr(journal, "scan")
     monkeypatch.delattr(table, "load")
     saved = run_folder.saved
     assert saved.whole["num_tokens"].tolist() == [5, 5, 7, 7, 9, 9]
-    assert [choice.point for choice in saved.choices] == [*THREE]
     assert page(saved).count("<h1>") == 1
     assert saved.summary.poolings == run_folder.saved.summary.poolings
 

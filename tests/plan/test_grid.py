@@ -24,7 +24,6 @@ from bench.plan.grid import (
     parse_shard,
     part,
 )
-from bench.plan.layers import LAYERS
 from bench.plan.sweep import Request, load_sweep
 from tests.make.points import VIT_S, vit_s
 from tests.refusals import refusal
@@ -49,8 +48,6 @@ TIMM: dict[str, tuple[str, dict[str, int], dict[str, str]]] = {
     "eva02_small_336": ("eva02_small_patch14_336", {}, {"rope": "axial"}),
 }
 """Our name, timm's, its options, and the columns beside the shape, which make it a layer `attention`."""
-
-EXPECTED = f"expected one of {', '.join(MODELS)}"
 
 TORCHVISION_OPERATORS = ("nms", "qnms")
 """What torchvision's Python part asks torch for even where its compiled part doesn't load."""
@@ -98,14 +95,10 @@ def test_columns_follow_from_others(values: dict[str, Any], column: str, expecte
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("key", "near"), [("num_head", "num_heads"), ("tokens", "num_tokens"), ("colour", ""), ("Batch", "batch"), ("", "")]
-)
-def test_an_unknown_key_is_refused(key: str, near: str) -> None:
-    """A key that is no column of a point is refused with all that are, and the nearest of them."""
-    suggested = f"; did you mean {near}?" if near else ""
-    expected = f"unknown key {key!r}; expected one of {', '.join(VIT_S)}, model{suggested}"
-    assert refused({**LEAST, key: 3}) == expected
+def test_an_unknown_key_is_refused() -> None:
+    """With all that are, and the nearest of them."""
+    expected = f"expected one of {', '.join(VIT_S)}, model; did you mean num_heads?"
+    assert refused({**LEAST, "num_head": 3}) == f"unknown key 'num_head'; {expected}"
 
 
 def test_a_missing_key_and_an_empty_list_are_refused() -> None:
@@ -116,17 +109,16 @@ def test_a_missing_key_and_an_empty_list_are_refused() -> None:
         assert refused({**ALL, key: []}) == f"{key} = [] must hold at least one value"
 
 
-@pytest.mark.parametrize("key", [name for name, column in COLUMNS.items() if column.kind is ValueKind.COUNT])
-def test_a_count_is_a_whole_number_of_at_least_one(key: str) -> None:
-    """Nothing but a positive whole number is a count, and true is no number."""
-    for value in (0, -1, 1.0, 2.5, True, "8", None, [3]):
-        assert refused({**ALL, key: [value]}) == f"{key} = {value!r} must be a whole number of at least 1"
+def test_a_count_is_a_whole_number_of_at_least_one() -> None:
+    """Nothing but a positive whole number is a count, true is no number, and none is beyond what torch can count."""
+    for key in (name for name, column in COLUMNS.items() if column.kind is ValueKind.COUNT):
+        for value in (0, -1, 1.0, 2.5, True, "8", None, [3], 10**9 + 1, 10**20):
+            assert refused({**ALL, key: [value]}).startswith(f"{key} = {value!r} must be a whole number of at least 1")
 
 
 @pytest.mark.parametrize(
     ("key", "values", "expected"),
     [
-        ("layer", ["vti"], f"must be one of {', '.join(LAYERS)}"),
         ("dtype", ["float64", 32], "must be one of float32, bfloat16, float16"),
         ("mode", ["training", ["train"]], "must be one of inference, forward, train, backward"),
         ("allocator", ["jemalloc", "retained-huge", {}], "must be one of retained, system"),
@@ -140,13 +132,6 @@ def test_an_impossible_value_is_refused(key: str, values: list[object], expected
     """A value that its column can't have is refused with the key, the value and what was expected."""
     for value in values:
         assert refused({**ALL, key: [value]}).startswith(f"{key} = {value!r} {expected}")
-
-
-@pytest.mark.parametrize(("channels", "heads"), [([100], 3), ([4], 8), ([48, 64], 6)])
-def test_indivisible_channels_are_refused(channels: list[int], heads: int) -> None:
-    """Channels that the heads can't share refuse a whole product, because its rows would be missing."""
-    expected = f"channels = {channels[-1]} must be divisible by num_heads = {heads}"
-    assert refused({**ALL, "channels": channels, "num_heads": [1, heads]}) == expected
 
 
 # Ranges
@@ -298,15 +283,6 @@ def test_a_model_is_a_point_that_is_known_by_its_columns(name: str) -> None:
     assert model_of(only) == name
 
 
-@pytest.mark.parametrize(
-    ("name", "other"), [("dinov3_vits16", {"attn_bias": "alibi"}), ("vit_b_16_224", {"channels": 600})]
-)
-def test_a_model_with_a_bias_that_it_lacks_or_other_channels_is_none(name: str, other: dict[str, Any]) -> None:
-    """Whatever else it has of the model."""
-    (only,) = expand({**DEFAULTS, "threads": 1, **MODELS[name], **other})
-    assert model_of(only) == ""
-
-
 def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
     """T2T-ViT unfolds 7×7 pixels in steps of 4 with a border of 2, then 3×3 tokens of 64 in steps of 2, border 1."""
     image = torch.empty(1, 3, 224, 224, device="meta")
@@ -319,7 +295,7 @@ def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ({"model": "vit_b_16_385"}, f"unknown model 'vit_b_16_385'; {EXPECTED}; did you mean vit_b_16_384?; "),
+        ({"model": "vit_b_16_385"}, "list`; did you mean vit_b_16_384?; "),
         ({"model": [16, "t2t_1"]}, "did you mean t2t_stage_1 for 't2t_1'?"),
         ({"model": "vit_small_patch16_224"}, "--layer timm:NAME[at=PATH]"),
         ({"model": []}, "model = [] must hold at least one value"),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bench.plan.case import COLUMNS, OF_LAYERS, Point, of_role
-from bench.plan.columns import DERIVED, Role, written
+from bench.plan.columns import Role, written
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import CHOICES, Layer, Values, all_tokens
 from impls import catalogue
@@ -142,18 +142,6 @@ def _check(values: Values, layer: Layer) -> None:
         raise WrongRequest(f"lengths = {lengths} needs the layer {ours}, got {name}")
     if (mask := values.get("mask", layer.masks[0])) not in layer.masks:
         raise WrongRequest(f"mask = {mask} must be {' or '.join(layer.masks)} in the layer {name}")
-
-
-def following(point: Point) -> Values:
-    """Return the columns that follow from the layer of a point and its other columns, with the values that follow."""
-    layer = _layer(point.layer)
-    needed = {
-        name: value
-        for name, value in vars(point).items()
-        if name in layer.needs or COLUMNS[name].default is not DERIVED or COLUMNS[name].changes_function
-    }
-    shown = OF_LAYERS if isinstance(layer, Shaped) else ()
-    return {**layer.derive(needed), **layer.fixed, **{name: getattr(point, name) for name in shown}}
 
 
 def usable(name: str, usual: Mapping[str, Any]) -> Values:
