@@ -18,9 +18,6 @@ ORIGIN = Origin(
     started_at="2025-01-31T12:00:00Z",
 )
 
-SPEEDS = {"float32": 1.0, "bfloat16": 2.0, "float16": 4.0}
-"""How many times as fast as in float32 a precision is."""
-
 
 def case(implementation: str = "eager", **changes: Any) -> Case:
     """Return a case of the point of ViT-S."""
@@ -83,9 +80,3 @@ def timed(points: Iterable[Point], seconds: Mapping[str, float], processes: int 
         for process in range(processes)
         for name, value_s in seconds.items()
     ]
-
-
-def in_precision(name: str, dtype: str, process: int, seed: int | None = 7, slowness: float = 1.0) -> Record:
-    """Return a record whose rounds take the time of the precision, on a machine that gets slower."""
-    seconds = [slowness * (1 + process) * (1 + number) / SPEEDS[dtype] for number in range(5)]
-    return record(case=case(name, dtype=dtype), process=process, samples=samples(*seconds), seed=seed)
