@@ -306,7 +306,7 @@ class _Waiting(TorchDispatchMode):
     """Fills outputs that are still empty when something is done with them."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self.fills: dict[int, Callable[[], Tensor]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

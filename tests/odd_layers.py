@@ -39,17 +39,6 @@ def hidden(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scores_of(q, k).masked_fill(~mask, float("-inf")).softmax(-1) @ v
 
 
-def logarithm(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Take the logarithm of numbers of which many are negative."""
-    return F.scaled_dot_product_attention(q, k, v).log()
-
-
-def reciprocal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Divide by zero in the first channel."""
-    o = F.scaled_dot_product_attention(q, k, v)
-    return o / torch.arange(o.shape[-1])
-
-
 def overflowing(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Return powers that larger inputs make infinite in float16."""
     return F.scaled_dot_product_attention(q, k, v) + (q * 2).exp() * 1e-3
@@ -94,8 +83,6 @@ CORES: dict[str, Core] = {
         biased,
         biased_as_written,
         hidden,
-        logarithm,
-        reciprocal,
         overflowing,
         checking,
         without_kernel,
@@ -122,14 +109,6 @@ class Odd(nn.Module):
         return y
 
 
-class NotInitialised(Odd):
-    """A layer with a weight that is NaN, as one in memory that nobody has written may be."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__("biased_as_written", channels)
-        nn.init.constant_(self.proj.weight, float("nan"))
-
-
 class RootOfZero(nn.Module):
     """A layer with a finite output whose gradient is not finite."""
 
@@ -141,19 +120,3 @@ class RootOfZero(nn.Module):
         """Return `[B, N, channels]`."""
         y: Tensor = self.linear(x)
         return y + (y - y.detach()).abs().sqrt()
-
-
-class Padded(nn.Module):
-    """A transformer encoder of torch's own, in which the second half of each item is padding that nobody sees."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        layer = nn.TransformerEncoderLayer(channels, HEADS, 2 * channels, 0.0, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return `[B, N, channels]`; the first token sees no key."""
-        mask = torch.zeros(x.shape[1], x.shape[1], dtype=torch.bool)
-        mask[0] = True
-        y: Tensor = self.encoder(x, mask)
-        return y

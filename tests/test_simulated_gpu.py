@@ -1,5 +1,6 @@
 """A run on a GPU that is made up goes through all of the suite: engine, judge, journal, answer."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ from bench.analyse.analysed_run import load
 from bench.engine import pool
 from bench.engine.run import run
 from bench.engine.worker import Worker
-from bench.machine import facts
+from bench.machine import facts, nvml
 from bench.plan.device import COLD, GRAPH, HOST, HOT
 from bench.plan.sweep import Request, load_sweep
+from tests.machine.test_nvml import A_GPU
 from tests.make.simulated_gpu import NAME
 
 pytestmark = pytest.mark.slow
@@ -29,7 +31,7 @@ def test_each_way_to_time_a_call_has_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(Worker, "post", noted)
     monkeypatch.setattr(pool, "MODULE", "tests.simulated_server")
     monkeypatch.setattr(facts, "torch_cuda", lambda: "12.8")
-    monkeypatch.setattr(facts, "gpus", lambda: [NAME])
+    monkeypatch.setattr(nvml, "gpus", lambda: [replace(A_GPU, name=NAME)])
     timings = [COLD, HOT, GRAPH, HOST]
     shape = {"batch": 1, "num_tokens": 16, "channels": 32, "num_heads": 2, "dtype": "float32", "mode": "train"}
     overrides = {**{name: [value] for name, value in shape.items()}, "device": ["cuda"], "timing": timings}

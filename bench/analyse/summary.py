@@ -360,8 +360,7 @@ def _calls_per_timing(record: Record) -> int:
 def flagged(record: Record) -> Iterator[bool]:
     """Yield of each sample whether other processes of the host disturbed it: never if the device's time was taken."""
     samples, on_host = record.samples, record.case.point.timing == HOST
-    others = samples.others or (0.0,) * len(samples.rounds)
-    for timings, switches, share in zip(samples.timings_s, samples.switches, others, strict=True):
+    for timings, switches, share in zip(samples.timings_s, samples.switches, samples.others, strict=True):
         seconds = sum(timings) * _calls_per_timing(record)
         interrupted = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
         yield on_host and (interrupted or share > BUSY_SHARE)

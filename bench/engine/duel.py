@@ -18,7 +18,7 @@ from bench.engine.model_look import WRONG, replied
 from bench.engine.pool import Pool, Scratch
 from bench.engine.replicate import NOT_ALONE, Replicate, now
 from bench.engine.run import Run
-from bench.machine import facts, monotonic
+from bench.machine import facts, git, monotonic
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
@@ -99,7 +99,7 @@ class Ground:
     def _package(self, file: str, digest: str, version: str) -> dict[str, str]:
         place = self.checkout.place(file) if self.checkout else ""
         of_checkout = {"file": place, "commit": self.checkout.commit} if self.checkout and place else None
-        return {**(of_checkout or facts.described(file, digest)), "digest": digest, "version": version}
+        return {**(of_checkout or git.described(file, digest)), "digest": digest, "version": version}
 
 
 @contextmanager

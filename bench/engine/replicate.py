@@ -22,7 +22,7 @@ from bench.machine import facts, monotonic
 from bench.machine.quiet import Interference
 from bench.plan.case import Point
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
-from bench.sampling.judged import kept
+from bench.sampling.judged import kept_of
 from bench.sampling.rounds import Length, Sample, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import IMPLEMENTATIONS, parse
@@ -258,7 +258,7 @@ class Replicate:
         first = next((member for member in active if member in self._baselines), active[0])
         self._timings = timings(first.call_s)
         for member in active:
-            member.kept = kept(member.point, self._timings, member.call_s)
+            member.kept = kept_of(member.point, self._timings, member.call_s)
 
         def failed(member: Member, error: Exception) -> None:
             with self._ending(member):

@@ -22,7 +22,7 @@ from bench.engine.race import Answered, Race
 from bench.engine.replicate import Replicate, now
 from bench.engine.schedule import equal_shares
 from bench.engine.worker import unheard
-from bench.machine import facts, monotonic, nvml, quiet
+from bench.machine import facts, git, monotonic, nvml, quiet
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.device import HOST
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
@@ -195,7 +195,7 @@ class Run:
         checked = self._pool.check(self.sweep.points, self._needed)
         named: dict[str, Any] = {}
         if checked.modules:
-            named["modules"] = {name: facts.described(*module) for name, module in checked.modules.items()}
+            named["modules"] = {name: git.described(*module) for name, module in checked.modules.items()}
         here = facts.observe(checked.facts, {"sweep": self.sweep.name, **named}, state)
         return dataclasses.replace(here, runtimes=checked.runtimes)
 

@@ -1,8 +1,7 @@
-"""The facts of this machine, without torch: its cores, processor, memory, torch and checkout."""
+"""The facts of this machine, without torch: its cores, processor, memory and torch."""
 
 import contextlib
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -15,16 +14,11 @@ from typing import Any
 
 import psutil
 
-from bench.machine.git import commit as git_commit
-from bench.machine.git import git
-from bench.plan.invocation import COMMAND, IS_INSTALLED, ROOT
+from bench.machine import git
 from bench.plan.sweep import Request
 from bench.store.environment import VARIABLES, Environment
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
-
-BUILT_FROM = "commit.txt"
-"""The file in an installed suite with the commit from which it was built, if that was a checkout."""
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 """The file that says for which memory the system uses transparent huge pages, the mode in force in brackets."""
@@ -56,7 +50,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
     context = {
         "host": socket.gethostname(),
         "kernel": platform.release(),
-        "commit": commit(),
+        "commit": git.of_suite(),
         "command": [_without_folders(word) for word in sys.argv],
         **plan,
     }
@@ -180,37 +174,6 @@ def busy_s() -> float:
     seen = [times for core, times in enumerate(by_core) if core in visible] or by_core
     kinds = ("user", "system", "nice", "steal")
     return float(sum(getattr(times, kind, 0.0) for times in seen for kind in kinds))
-
-
-def commit() -> str:
-    """Return the suite's commit, with `+` if the tree differs from it; empty outside a checkout.
-
-    An installed suite has the commit from which it was built, or its version. If the working folder is in another
-    repository, that folder's name and commit are appended.
-    """
-    here = "" if IS_INSTALLED else _top(Path(__file__).parent)
-    described = {top: git_commit(Path(top), "+") for top in (here, _top(Path.cwd())) if top}
-    every = [commit if top == here else f"{Path(top).name} {commit}" for top, commit in described.items() if commit]
-    return ", ".join([*([_built_from()] if IS_INSTALLED else []), *every])
-
-
-def _built_from() -> str:
-    built = ROOT / BUILT_FROM
-    return built.read_text(encoding="utf-8") if built.exists() else importlib.metadata.version(COMMAND)
-
-
-def _top(folder: Path) -> str:
-    return git(folder, "rev-parse", "--show-toplevel")
-
-
-def described(file: str, digest: str) -> dict[str, str]:
-    """Return a module of a user's own: its file as seen from here, the commit that has it, and its digest.
-
-    The commit says `with changes` if its tree differs from it, and is empty for a file that git doesn't have.
-    """
-    folder, is_kept = Path(file).parent, git(Path(file).parent, "ls-files", "--", Path(file).name)
-    commit = git_commit(folder, " with changes") if is_kept else ""
-    return {"file": os.path.relpath(file), "commit": commit, "digest": digest}
 
 
 def cpu_model() -> str:

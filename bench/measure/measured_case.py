@@ -44,7 +44,7 @@ from bench.plan.case import HUGE, RETAINED, Point
 from bench.plan.device import GRAPH, HOST
 from bench.plan.names import is_own
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
-from bench.sampling.judged import kept as number_kept
+from bench.sampling.judged import kept_of
 from impls.attend.sdpa import explained
 from impls.catalogue import parse
 
@@ -315,7 +315,7 @@ class MeasuredCase:
     def _memory_for(self, timings: int) -> TimedOutputs:
         """Return memory for the outputs of timed calls, if samples have so many timings."""
         assert self._like is not None
-        number = number_kept(self.request.point, timings, self._pace.call_s)
+        number = kept_of(self.request.point, timings, self._pace.call_s)
         return TimedOutputs(self._subject, self._work, self._like, number)
 
     def finish(self, call_s: float, core: int | None, files: Mapping[str, str]) -> None:

@@ -3,7 +3,7 @@
 What it returns is handed over as the others' is, with zeros as padding.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from bench.measure.layer import Tensors
 from bench.measure.workload import Layout, Subject, Workload
-from bench.sampling.inputs import InputValues
 from impls import packing
 
 
@@ -21,10 +20,7 @@ def formed(work: Workload, subject: Subject) -> Workload:
         return work
     layout = Packed(subject.function, work)
     layout.arrange(work.lengths)
-    shapes = tuple((1, *shape[1:-2], sum(work.lengths), shape[-1]) for shape in work.shapes)
-    values = {**vars(work), "shapes": shapes, "fixed": (), "direction": layout.packed(work.direction), "layout": layout}
-    values = {name: values[name] for name in Workload.__dataclass_fields__}
-    return PackedWorkload(**values, padded=work)
+    return replace(work, layout=layout, direction=layout.packed(work.direction), padded_direction=work.direction)
 
 
 class Packed(Layout):
@@ -49,6 +45,10 @@ class Packed(Layout):
         rows = padded.movedim(-2, 1).flatten(0, 1)  # [B·N, …, X]
         return rows.index_select(0, self._places).unsqueeze(0).movedim(1, -2).contiguous()
 
+    def taken(self, inputs: Tensors) -> Tensors:
+        """Return the inputs of a call, packed; what says which tokens are padding is left out."""
+        return tuple(map(self.packed, inputs[:-1]))
+
     def whole(self, packed: Tensor) -> Tensor:
         """Return all items, padded with zeros to the longest."""
         return torch.stack([self.item(packed, item) for item in range(len(self.lengths))])
@@ -58,27 +58,3 @@ class Packed(Layout):
         begin, length = sum(self.lengths[:item]), self.lengths[item]
         tokens = packed[0].narrow(-2, begin, length)
         return torch.nn.functional.pad(tokens, (0, 0, 0, self._longest - length))
-
-
-@dataclass(frozen=True)
-class PackedWorkload(Workload):
-    """A workload whose tensors are packed; `padded` is that of the others."""
-
-    padded: Workload = None  # type: ignore[assignment]  # a dataclass wants a default after others
-
-    def inputs(self, values: InputValues = InputValues()) -> Tensors:  # noqa: B008 - it can't be changed
-        """Return inputs, packed in the order of checks, in which the implementation is arranged from now on."""
-        self.layout.arrange(self.lengths)
-        return tuple(map(self.layout.packed, self.padded.inputs(values)[: len(self.shapes)]))
-
-    def timed(self, key: int, shift: int) -> Tensors:
-        """Return the inputs of a call, packed as the implementation is arranged; what is padding is nowhere."""
-        return tuple(map(self.layout.packed, self.padded.timed(key, shift)[: len(self.shapes)]))
-
-    def timed_lengths(self, key: int) -> tuple[int, ...]:
-        """Return the lengths of the items in a timing by its key."""
-        return self.padded.timed_lengths(key)
-
-    def direction_of(self, key: int) -> Tensor:
-        """Return the gradient of the outputs of a timing by its key."""
-        return self.layout.packed(self.padded.direction_of(key))

@@ -7,7 +7,6 @@ from collections.abc import Collection
 from pathlib import Path
 from textwrap import shorten
 from traceback import extract_tb
-from types import FrameType
 
 import torch
 
@@ -53,13 +52,6 @@ def _digest(files: dict[str, str]) -> str:
 def is_of_user(file: str) -> bool:
     """Return whether a file is neither torch's nor the suite's."""
     return not file.startswith(("<", *NOT_OF_USERS))
-
-
-def place(frame: FrameType | None) -> str:
-    """Return the innermost place in a user's code of a running call, ` at attn.py:15`; empty if there is none."""
-    while frame and not is_of_user(frame.f_code.co_filename):
-        frame = frame.f_back
-    return f" at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else ""
 
 
 def said(error: BaseException) -> str:

@@ -58,6 +58,10 @@ class Layout:
         """Return padded items as the implementation takes them."""
         return padded
 
+    def taken(self, inputs: Tensors) -> Tensors:
+        """Return the inputs of a call as the implementation takes them."""
+        return inputs
+
     def whole(self, tensor: Tensor) -> Tensor:
         """Return all items, one after the other in the batch."""
         return tensor
@@ -75,7 +79,8 @@ class Workload:
     output in checks: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
     `fixed` are further inputs, whose items alone change their order from call to call: a padding mask. `lengths` are
     those of the items in checks, empty if all have the same.
-    `flops` are the operations of a call, None if they are unknown.
+    `flops` are the operations of a call, None if they are unknown. An implementation that packs items has a `layout` of
+    its own, and its `direction` is the `padded_direction`, packed.
     """
 
     point: Point
@@ -88,6 +93,7 @@ class Workload:
     flops: int | None = None
     lengths: tuple[int, ...] = ()
     layout: Layout = Layout()  # noqa: RUF009 - it has no state
+    padded_direction: Tensor | None = None
 
     @property
     def least_work(self) -> Work:
@@ -104,8 +110,10 @@ class Workload:
 
     def inputs(self, values: InputValues = InputValues()) -> Tensors:  # noqa: B008 - it can't be changed
         """Return inputs, to be copied: a window of the values, shifted by 0 to SHIFTS of them, times a factor."""
+        self.layout.arrange(self.lengths)
         parts = _window(self.values, values.shift, self.shapes)
-        return *(parts if values.factor == 1 else (part * values.factor for part in parts)), *self.fixed
+        parts = parts if values.factor == 1 else tuple(part * values.factor for part in parts)
+        return self.layout.taken((*parts, *self.fixed))
 
     def leaves(self, inputs: Tensors) -> Tensors:
         """Return the inputs of a call with those that have gradients as leaves of a graph of their own."""
@@ -145,7 +153,8 @@ class Workload:
         to timing, because a batch is packed once for all layers of a model.
         """
         order = self._order(key if self.lengths else shift)
-        return *_window(self.values, shift, self.shapes), *(each[order] for each in self.fixed)
+        fixed = (each[order] for each in self.fixed)
+        return self.layout.taken((*_window(self.values, shift, self.shapes), *fixed))
 
     def of_call(self, call: TimedCall) -> Tensors:
         """Return the inputs of a timed call."""
@@ -171,10 +180,12 @@ class Workload:
         """
         if self.point.mode not in TRAINED and not self.lengths:
             return self.direction
-        direction = self.direction
+        direction = self.direction if self.padded_direction is None else self.padded_direction
         shift = random.Random(f"direction {key}").randrange(direction.numel())  # noqa: S311 - the judge repeats it
         rolled = direction.flatten().roll(shift).view(direction.shape)
-        return without_padding(rolled, self.timed(key, 0)[-1]) if self.lengths else rolled
+        if not self.lengths:
+            return rolled
+        return self.layout.packed(without_padding(rolled, self.fixed[-1][self._order(key)]))
 
     @property
     def like(self) -> list[Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from bench.plan.columns import REQUIRED, PointColumn, Role, column, columns_of
+from bench.plan.columns import REQUIRED, PointColumn, Role, ValueKind, column, declared_by
 from bench.plan.device import COLD, CPU, GRAPH, HOST, HOT, Kind, kind
 from bench.plan.invocation import short
 from bench.plan.lengths import FORM, LIST, RULE, of_items
@@ -160,6 +160,7 @@ class Point:
     qk_scale: float | None = column(
         "the factor of the queries; the layer's own scale if not given",
         Role.FUNCTION,
+        kind=ValueKind.NUMBER,
         absent=None,
         short="s{:g}",
         words=lambda value: "qk scale of the layer" if value is None else f"qk scale {value:g}",
@@ -332,7 +333,7 @@ class Point:
         )
 
 
-COLUMNS: Mapping[str, PointColumn] = columns_of(Point)
+COLUMNS: Mapping[str, PointColumn] = declared_by(Point)
 """The columns of a point by name, in the order of results.csv."""
 
 

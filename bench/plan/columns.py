@@ -1,7 +1,8 @@
-"""The definition of a column of a point: its kind, its values, its form in file names and in descriptions.
+"""The declarations of columns and settings: their kind, their values, their form in file names and in descriptions.
 
-The fields of `bench.plan.case.Point` declare the columns. From them follow the checks of sweep files, the options of
-the command line, the types in results.csv, file names, descriptions of points, and the documentation's table.
+The fields of `bench.plan.case.Point` declare the columns, those of `bench.plan.sweep.Effort` the settings. From them
+follow the checks of sweep files, the options of the command line, the types in results.csv, file names, descriptions of
+points, and the documentation's table.
 """
 
 import dataclasses
@@ -34,10 +35,12 @@ KINDS = {
     str: ValueKind.TEXT,
     int: ValueKind.COUNT,
     int | None: ValueKind.COUNT,
-    float | None: ValueKind.NUMBER,
     bool: ValueKind.TRUTH,
 }
-"""The kind of a column by the type of its field."""
+"""The kind of a column or a setting by the type of its field; that of a float is declared."""
+
+DECLARED = "declared"
+"""The key of a field's metadata."""
 
 
 class Role(Enum):
@@ -63,10 +66,31 @@ REQUIRED, DERIVED = _NoValue
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointColumn:
+class Declared:
+    """What a field of a point or of an effort declares of its values; `meaning` explains them in one line."""
+
+    name: str = ""
+    kind: ValueKind = ValueKind.TEXT
+    meaning: str
+
+    def is_possible(self, value: object) -> bool:
+        """Return whether it can have this value."""
+        return is_of_kind(self.kind, value)
+
+    def expected(self, value: object) -> str:  # noqa: ARG002
+        """Return the rule that a value breaks."""
+        return self.kind.value
+
+    def mistake(self, value: object) -> str:
+        """Return what is wrong with a value, with the rule; empty if nothing is."""
+        return "" if self.is_possible(value) else f"{self.name} = {value!r} must be {self.expected(value)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointColumn(Declared):
     """One column of a point.
 
-    `meaning` explains the value in one line; `choices` maps each allowed value to its meaning.
+    `choices` maps each allowed value to its meaning.
     `default` is the value if a sweep gives none, or DERIVED, or REQUIRED. `absent` is the value in lines of a journal
     and of plans that lack the column, REQUIRED if they all have it.
     `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
@@ -75,9 +99,6 @@ class PointColumn:
     `is_ok` is an additional check of a value; `rule` is the text that users see if it fails.
     """
 
-    name: str = ""
-    kind: ValueKind = ValueKind.TEXT
-    meaning: str
     role: Role
     default: Any = DERIVED
     absent: Any = REQUIRED
@@ -102,16 +123,14 @@ class PointColumn:
         """
         return self.role in (Role.CONTEXT, Role.CORE, Role.QUERIES, Role.FUNCTION)
 
-    def check(self, value: object) -> None:
-        """Raise WrongRequest with the rule and the value if the column can't have this value."""
-        if not self.is_possible(value):
-            choices = f"one of {', '.join(self.choices)}{suggestion(value, self.choices)}"
-            rule = choices if self.choices else self.rule or self.kind.value
-            raise WrongRequest(f"{self.name} = {value!r} must be {rule}")
-
     def is_possible(self, value: object) -> bool:
         """Return whether the column can have this value."""
-        return bool(is_of_kind(self.kind, value) and (not self.choices or value in self.choices) and self.is_ok(value))
+        return super().is_possible(value) and (not self.choices or value in self.choices) and bool(self.is_ok(value))
+
+    def expected(self, value: object) -> str:
+        """Return the rule that a value breaks, with the nearest of the choices."""
+        choices = f"one of {', '.join(self.choices)}{suggestion(value, self.choices)}"
+        return choices if self.choices else self.rule or self.kind.value
 
     def is_usual(self, point: Any) -> bool:
         """Return whether a point's value is the usual one, or None because the layer doesn't use the column."""
@@ -127,6 +146,34 @@ class PointColumn:
         if isinstance(self.words, str):
             return "" if value is None else self.words.format(value)
         return self.words(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting(Declared):
+    """One setting of an effort.
+
+    Its option takes a value like `example`, one of a truth takes none; `switch` is the option if that isn't the name.
+    """
+
+    example: str = ""
+    switch: str = ""
+
+    @property
+    def option(self) -> str:
+        """The option of the command line; `--no-…` switches off what is usually on."""
+        return self.switch or flag(self.name)
+
+    def add_to(self, add_option: Callable[..., object]) -> None:
+        """Add the option to a parser."""
+        if self.kind is ValueKind.TRUTH:
+            action = "store_false" if self.switch.startswith("--no-") else "store_true"
+            add_option(self.option, dest=self.name, action=action, default=None, help=self.meaning)
+        else:
+            add_option(self.option, dest=self.name, metavar=self.example, help=self.meaning)
+
+    def read(self, text: str) -> Any:
+        """Return the value of a text of the command line; raises WrongRequest if it has none."""
+        return read(self.kind, self.option, text)
 
 
 TRUTHS = {"true": True, "false": False}
@@ -178,22 +225,25 @@ def flag(name: str) -> str:
 
 
 def column(meaning: str, role: Role, **facts: Any) -> Any:
-    """Return a dataclass field that declares a column; the field's name and type are the column's name and kind.
-
-    The field has a default if the column has an `absent` value.
-    """
+    """Return a dataclass field that declares a column; it has a default if the column has an `absent` value."""
     declared = PointColumn(meaning=meaning, role=role, **facts)
     if declared.absent is REQUIRED:
-        return dataclasses.field(metadata={"column": declared})
-    return dataclasses.field(default=declared.absent, metadata={"column": declared})
+        return dataclasses.field(metadata={DECLARED: declared})
+    return dataclasses.field(default=declared.absent, metadata={DECLARED: declared})
 
 
-def columns_of(point_type: type) -> dict[str, PointColumn]:
-    """Return the columns that a dataclass declares by name, in order."""
-    types = typing.get_type_hints(point_type)
+def setting(default: Any, meaning: str, **facts: Any) -> Any:
+    """Return a dataclass field that declares a setting."""
+    return dataclasses.field(default=default, metadata={DECLARED: Setting(meaning=meaning, **facts)})
+
+
+def declared_by(owner: type) -> dict[str, Any]:
+    """Return the columns or settings that a dataclass declares by name, in order; the type of a field is its kind."""
+    types = typing.get_type_hints(owner)
+    declared = {field.name: field.metadata[DECLARED] for field in dataclasses.fields(owner)}
     return {
-        field.name: dataclasses.replace(field.metadata["column"], name=field.name, kind=KINDS[types[field.name]])
-        for field in dataclasses.fields(point_type)
+        name: dataclasses.replace(each, name=name, kind=KINDS.get(types[name], each.kind))
+        for name, each in declared.items()
     }
 
 
@@ -208,49 +258,3 @@ def is_of_kind(kind: ValueKind, value: object) -> bool:
     above = -math.inf if kind is ValueKind.NUMBER else 0
     below = 1 if kind is ValueKind.SHARE else math.inf
     return isinstance(value, int | float) and above < value < below
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """One setting of an effort.
-
-    `meaning` is the help of its option, which takes a value like `example`; one of a truth takes none. The option is
-    that of the name without a unit, `no_race` for one that is on `unless` it is given.
-    """
-
-    name: str = ""
-    kind: ValueKind
-    meaning: str
-    example: str = ""
-    option: str = ""
-    unless: bool = False
-
-    def add_to(self, add_option: Callable[..., object]) -> None:
-        """Add the option to a parser."""
-        if self.kind is ValueKind.TRUTH:
-            action = "store_false" if self.unless else "store_true"
-            add_option(self.option, dest=self.name, action=action, default=None, help=self.meaning)
-        else:
-            add_option(self.option, dest=self.name, metavar=self.example, help=self.meaning)
-
-    def read(self, text: str) -> Any:
-        """Return the value of a text of the command line; raises WrongRequest if it has none."""
-        return read(self.kind, self.option, text)
-
-    def mistake(self, value: object) -> str:
-        """Return what is wrong with a value, empty if nothing is."""
-        return "" if is_of_kind(self.kind, value) else f"{self.name} = {value!r} must be {self.kind.value}"
-
-
-def setting(default: Any, kind: ValueKind, meaning: str, example: str = "", option: str = "") -> Any:
-    """Return a dataclass field that declares a setting; the field's name is the setting's name."""
-    declared = Setting(kind=kind, meaning=meaning, example=example, option=option, unless=option.startswith("--no-"))
-    return dataclasses.field(default=default, metadata={"setting": declared})
-
-
-def settings_of(effort_type: type) -> dict[str, Setting]:
-    """Return the settings that a dataclass declares by name, in order."""
-    declared = {field.name: field.metadata["setting"] for field in dataclasses.fields(effort_type)}
-    return {
-        name: dataclasses.replace(each, name=name, option=each.option or flag(name)) for name, each in declared.items()
-    }

@@ -89,8 +89,8 @@ def nearest(name: object, expected: Iterable[str]) -> str:
 
 
 def refuse(mistakes: Iterable[str]) -> None:
-    """Raise one WrongRequest with a line for each mistake, if there are any."""
-    if lines := list(dict.fromkeys(mistakes)):
+    """Raise one WrongRequest with a line for each mistake, if there are any; an empty line is none."""
+    if lines := list(dict.fromkeys(filter(None, mistakes))):
         raise WrongRequest("\n".join(lines))
 
 

@@ -89,29 +89,17 @@ def search_path() -> list[str]:
 
 
 def misspelled(name: str, kind: str = "implementation") -> str:
-    """Return the error line for the name of a file, a module here or a dotted name in place of `module:attribute`.
-
-    It is empty if the name is none of these.
-    """
-    module, colon, attribute = name.partition(":")
-    where, here = "", [Path(f"{module}.py"), Path(module, "__init__.py")]
-    if "/" in module or module.endswith(".py"):
-        path = Path(module.removesuffix(".py"))
-        is_elsewhere = path.is_absolute() or ".." in path.parts
-        where = ", and run it from that folder" if is_elsewhere else ""
-        right = path.name if is_elsewhere else ".".join(path.parts)
-        attribute = attribute if colon else USUAL_ATTRIBUTES[kind]
-    elif colon:
+    """Return the error line for the name of a file, or of a module here, in place of `module:attribute`; else empty."""
+    module, _, attribute = name.partition(":")
+    path = Path(module.removesuffix(".py"))
+    is_file = "/" in module or module.endswith(".py")
+    is_here = ":" not in name and module and any(map(Path.is_file, (Path(f"{module}.py"), path / "__init__.py")))
+    if not (is_file or is_here):
         return ""
-    elif module and any(file.is_file() for file in here):
-        right, attribute = module, USUAL_ATTRIBUTES[kind]
-    else:
-        right, _, attribute = module.rpartition(".")
-    if not (right and attribute):
-        return ""
+    right = path.name if path.is_absolute() or ".." in path.parts else ".".join(path.parts)
     return (
         f"{kind} {name!r} must be spelled module:attribute, the module as Python imports it; "
-        f"did you mean {right}:{attribute}{where}?"
+        f"did you mean {right}:{attribute or USUAL_ATTRIBUTES[kind]}?"
     )
 
 

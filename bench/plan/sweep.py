@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, Case, Point
-from bench.plan.columns import ValueKind, setting, settings_of
+from bench.plan.columns import Setting, ValueKind, declared_by, setting
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
 from bench.plan.invocation import short
@@ -36,26 +36,30 @@ class Effort:
     """
 
     processes: int = setting(
-        3, ValueKind.COUNT, "worker processes that measure each implementation; in a race, at least so many", "K"
+        3, "worker processes that measure each implementation; in a race, at least so many", example="K"
     )
-    budget_s: float = setting(12.0, ValueKind.SECONDS, "time for the rounds of a point in these processes", "12s")
+    budget_s: float = setting(
+        12.0, "time for the rounds of a point in these processes", kind=ValueKind.SECONDS, example="12s"
+    )
     race: bool = setting(
-        False,
-        ValueKind.TRUTH,
-        "give every implementation an equal share of the time, and all rows the same precision",
-        option="--no-race",
+        False, "give every implementation an equal share of the time, and all rows the same precision",
+        switch="--no-race",
+    )  # fmt: skip
+    bound: float = setting(
+        0.02, "what the named implementation may cost before a race ends", kind=ValueKind.SHARE, example="2%"
     )
-    bound: float = setting(0.02, ValueKind.SHARE, "what the named implementation may cost before a race ends", "2%")
-    within_s: float | None = setting(None, ValueKind.SECONDS, "time after which a race ends", "4m", "--within")
+    within_s: float | None = setting(
+        None, "time after which a race ends", kind=ValueKind.SECONDS, example="4m", switch="--within"
+    )
     timeout_s: float = setting(
-        300.0, ValueKind.SECONDS, "time without a sign of life after which a case is given up", "5m"
+        300.0, "time without a sign of life after which a case is given up", kind=ValueKind.SECONDS, example="5m"
     )
-    oversubscribe: bool = setting(False, ValueKind.TRUTH, "allow more threads than cores")
+    oversubscribe: bool = setting(False, "allow more threads than cores")
     allow_error: float | None = setting(
         None,
-        ValueKind.SHARE,
         "how far one that declares another accuracy, as int8, may be off, as a share of the largest value",
-        "5%",
+        kind=ValueKind.SHARE,
+        example="5%",
     )
 
     def seconds(self, points: int) -> float:
@@ -104,7 +108,7 @@ class Sweep:
                 yield Case(point, implementation)
 
 
-SETTINGS = settings_of(Effort)
+SETTINGS: Mapping[str, Setting] = declared_by(Effort)
 """The settings of an effort by name."""
 
 EFFORT_KEYS = tuple(SETTINGS)
@@ -315,7 +319,7 @@ def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 def effort_of(values: Mapping[str, Any]) -> Effort:
     """Return the effort with these values; raises WrongRequest for those that can't be."""
-    refuse(line for key, value in values.items() if (line := SETTINGS[key].mistake(value)))
+    refuse(SETTINGS[key].mistake(value) for key, value in values.items())
     effort = Effort(**values)
     if effort.within_s is not None and not effort.race:
         raise WrongRequest("within_s needs a race: with equal shares budget_s says how long a point takes")

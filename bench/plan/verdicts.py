@@ -40,9 +40,6 @@ OF_SIDES = (DIFFERENT, NOT_MEASURED, SLOWER, OPEN, AS_FAST, FASTER)
 REGRESSIONS = (SLOWER, NEWLY_FAILING)
 """The verdicts that end with status 1 if nothing else is asked for."""
 
-EARLIER = {"inconclusive": OPEN}
-"""Names that earlier versions gave to verdicts."""
-
 
 def hyphened(verdict: str) -> str:
     """Return a verdict as one word of a command line."""
@@ -54,6 +51,6 @@ def named(words: str) -> tuple[str, ...]:
     verdicts = {hyphened(verdict): verdict for verdict in VERDICTS}
     names = [word.strip() for word in words.split(",") if word.strip()]
     for name in names:
-        if name not in verdicts | EARLIER:
+        if name not in verdicts:
             raise unknown("verdict", name, verdicts)
-    return tuple((verdicts | EARLIER)[name] for name in names)
+    return tuple(verdicts[name] for name in names)

@@ -28,8 +28,8 @@ FEWEST, MOST_BYTES = 4, 1 << 28
 writes them into a file. On an H200 it took three seconds to hand over 54 items of 4 million elements."""
 
 WHOLES = 2
-"""The outputs that are judged whole in modes with gradients: the gradient of a weight is a sum over all items, so that
-it can't be judged by items."""
+"""The outputs that are judged whole in modes with gradients, one if it has more than MOST_BYTES: the gradient of a
+weight is a sum over all items, so that it can't be judged by items."""
 
 
 class Kept(NamedTuple):
@@ -40,7 +40,7 @@ class Kept(NamedTuple):
     wholes: int
 
 
-def kept(point: Point, timings: int, call_s: float) -> Kept:
+def kept_of(point: Point, timings: int, call_s: float) -> Kept:
     """Return how many outputs a process keeps whose samples have so many timings, and whose calls take so long.
 
     Each timing offers as many items as find most in the fewest rounds.
@@ -49,7 +49,8 @@ def kept(point: Point, timings: int, call_s: float) -> Kept:
     least = min(_found(point.batch, timings), max(FEWEST, MOST_BYTES // item_bytes))
     cheap = min(MORE, int(MORE_S * point.batch / call_s), MORE_BYTES // item_bytes)
     of_timing = min(point.batch, math.ceil(least / (LEAST_ROUNDS * timings)))
-    return Kept(max(least, cheap), of_timing, 0 if point.mode == "inference" else WHOLES)
+    wholes = WHOLES if point.batch * item_bytes <= MOST_BYTES else 1
+    return Kept(max(least, cheap), of_timing, 0 if point.mode == "inference" else wholes)
 
 
 def _found(batch: int, timings: int) -> int:

@@ -79,16 +79,6 @@ def hide(folder: Path) -> None:
             path.write_text("*\n", encoding="utf-8")
 
 
-def read_objects(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the JSON objects in a file by their names; none if the file can't be read."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    objects = content if isinstance(content, dict) else {}
-    return {name: value for name, value in objects.items() if isinstance(value, dict)}
-
-
 class Lock:
     """The right to write into a run folder; it is a context manager, and the system ends it with the process.
 

@@ -83,7 +83,7 @@ class Metric:
     """One metric of a case.
 
     `kind` is the type of its values: float, int, bool, str, or tuple for several texts.
-    A `reported` metric comes from workers and is in the journal; a line that is older than the metric lacks it.
+    A `reported` metric comes from workers and is in the journal, where a line without a value lacks it.
     A metric that is not `in_table` is no column of a table; one that is `only_ok` is empty unless the case is ok.
     `combined` computes the row's value from the processes, `derived` from the case and the row's other cells.
     A metric that is not reported and has neither is a statistic of the timings: `bench.analyse.summary` computes it.
@@ -205,7 +205,7 @@ _TABLE = (
         heading=Heading("energy", place=116, rank=12),
         axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens", "keys")),
         meaning="joules per call, of calls that follow each other without a pause after the rounds: of the GPU's board "
-        "by NVML, idle power and other programs included (in older runs also of a CPU's packages); empty if no counter "
+        "by NVML, idle power and other programs included; empty if no counter "
         "can be read, and in mode backward"),
     # ratio to the baseline
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),

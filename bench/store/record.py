@@ -30,9 +30,6 @@ STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "cra
 
 Status = Annotated[str, Meta(pattern=rf"^({'|'.join(STATUSES)})\Z")]
 
-MAY_LACK = ("others", "host_s")
-"""The columns of samples that may be empty."""
-
 ABSENT = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
 """The values of columns that a line leaves out: those of layers that don't use them."""
 
@@ -43,8 +40,8 @@ class Samples:
 
     `rounds` are the numbers of the rounds; `timings_s` are the seconds per call of each timing of a sample;
     `switches` are the involuntary context switches during a sample;
-    `others` is the share of the free cores that other processes kept busy around the sample, empty in old runs;
-    `host_s` are the host's seconds per call on a GPU, empty on a CPU and in old runs.
+    `others` is the share of the free cores that other processes kept busy around the sample; `host_s` are the
+    host's seconds per call on a GPU, empty on a CPU.
     """
 
     rounds: tuple[Count, ...] = ()
@@ -57,7 +54,7 @@ class Samples:
         """Raise ValueError for columns that don't belong together."""
         count = len(self.rounds)
         for name, values in vars(self).items():
-            if len(values) != count and (values or name not in MAY_LACK):
+            if len(values) != count and (values or name != "host_s"):
                 raise ValueError(f"rounds has {count} values and {name} has {len(values)}; they must be equally long")
         if len(set(self.rounds)) < count:
             raise ValueError("rounds must differ from each other")
@@ -73,8 +70,8 @@ class Samples:
         A clock of nanoseconds tells seven digits of 10 ms.
         """
         timings_s = tuple(tuple(_digits(each, 7) for each in timings) for timings in self.timings_s)
-        around: dict[str, Any] = {name: tuple(_digits(each, 5) for each in getattr(self, name)) for name in MAY_LACK}
-        return dataclasses.replace(self, timings_s=timings_s, **around)
+        others, host_s = (tuple(_digits(each, 5) for each in column) for column in (self.others, self.host_s))
+        return dataclasses.replace(self, timings_s=timings_s, others=others, host_s=host_s)
 
 
 def _digits(value: float, digits: int) -> float:
@@ -200,7 +197,7 @@ def encode_line(record: Record) -> bytes:
         "status": record.status,
         **vars(record.origin),
         **{name: value for name, value in facts.items() if value not in (None, (), "")},
-        "samples": {name: values for name, values in columns.items() if values or name not in MAY_LACK},
+        "samples": {name: values for name, values in columns.items() if values or name != "host_s"},
     }
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 

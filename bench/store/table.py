@@ -3,7 +3,6 @@
 In memory it has what a journal says; results.csv has the columns that people read.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -116,13 +115,8 @@ def load(path: str | Path) -> pd.DataFrame:
     of another schema.
     """
     file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
-    return read(file, file)
-
-
-def read(file: Path, content: Path | io.BytesIO) -> pd.DataFrame:
-    """Return the results in a file of this name, or in its content; raises WrongRequest as `load` does."""
     try:
-        raw = pd.read_csv(content, dtype=str, compression=None, keep_default_na=False, na_values=[""])
+        raw = pd.read_csv(file, dtype=str, compression=None, keep_default_na=False, na_values=[""])
     except FileNotFoundError:
         raise WrongRequest(f"{file} does not exist; expected a run folder or a {RESULTS}") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:

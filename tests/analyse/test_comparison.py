@@ -255,7 +255,6 @@ def test_every_verdict_has_one_word_of_the_command_line() -> None:
     assert len({*words}) == len(VERDICTS)
     assert named(",".join(words)) == tuple(VERDICTS)
     assert (named(" missing , new ,"), named("")) == (("missing", "new"), ())
-    assert named("inconclusive") == ("open",)  # its earlier name
     for word in ("same", "newly failing", "Slower", "slower;missing"):
         line = refusal(named, f"missing,{word}")
         assert all(name in line for name in (repr(word), *words))

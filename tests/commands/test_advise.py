@@ -192,7 +192,7 @@ def test_a_batch_without_time_is_named(
 ) -> None:
     """If the base of one waits, the answer to the other stands, and the command ends well."""
     made_up()
-    monkeypatch.setattr(Race, "_base", lambda race, group: group.point.batch == 1 and base(race, group))
+    monkeypatch.setattr(Race, "_base", lambda race, entry: entry.point.batch == 1 and base(race, entry))
     words = ("--batch", "1,2", "--no-compile", "--within", "1s", "--run", tmp_path / "run")
     output = printed("advise", NAMED, *words)
     assert output.count("Not measured in this time") == 1

@@ -49,7 +49,6 @@ class Worker:
 
     def __init__(self) -> None:
         self._name = ""
-        self._batch = 0
         self._samples = 0
         self._calls: list[list[Any]] = []
         self._factor = 1.0
@@ -87,7 +86,7 @@ class Worker:
     def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Leave outputs for the judge, or end as the name says."""
         case = request["case"]
-        self._name, self._batch = case["implementation"], case["point"]["batch"]
+        self._name, self._items = case["implementation"], case["point"]["batch"]
         if self._name == "test:wavers":
             self._factor = 1.2 if case["thorough"] else 1 / 1.2
         LIVING.add(self)
@@ -119,7 +118,7 @@ class Worker:
         first_s /= 1 + self._name.startswith("test:half")
         timings = len(request["keys"])
         monotonic.sleep(PIPE_S + (timings * first_s if self._name != "test:impossible" else 0.0))
-        self._calls += [[key, 0, item] for key in request["keys"] for item in range(self._batch)]
+        self._calls += [[key, 0, item] for key in request["keys"] for item in range(self._items)]
         return self._claims(first_s, timings)
 
     def _claims(self, first_s: float, timings: int) -> dict[str, Any]:

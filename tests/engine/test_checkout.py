@@ -109,21 +109,6 @@ def test_packages_may_lie_in_src(tmp_path: Path) -> None:
     assert checked_out(str(tmp_path), tmp_path).paths == [str(tmp_path / "src"), str(tmp_path)]
 
 
-def test_a_shallow_clone_has_its_commit_alone(repository: Path, tmp_path: Path) -> None:
-    """As in a workflow that fetches one commit; an older one isn't there."""
-    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{repository}", "shallow")
-    shallow = tmp_path / "shallow"
-    assert (checked_out(f"{shallow}@HEAD", tmp_path).folder / MINE).read_text() == "value = 2\n"
-    assert "no revision 'HEAD~1'" in refusal(checked_out, f"{shallow}@HEAD~1", tmp_path)
-
-
-def test_a_checkout_of_a_worktree_has_its_own_head(repository: Path, tmp_path: Path) -> None:
-    """The objects of a worktree lie in another repository."""
-    git(tmp_path, "clone", "--quiet", str(repository), "clone")
-    git(tmp_path / "clone", "worktree", "add", "--quiet", "--detach", str(tmp_path / "tree"), "HEAD~1")
-    assert (checked_out(f"{tmp_path / 'tree'}@HEAD", tmp_path).folder / MINE).read_text() == "value = 1\n"
-
-
 def test_variables_of_a_hook_name_no_other_repository(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

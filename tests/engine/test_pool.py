@@ -265,7 +265,7 @@ def test_a_process_that_the_system_refuses_to_start_has_died(one: Pool, monkeypa
     """The reason is the system's, and the case is not known to be the cause; later it may start."""
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "Popen", no_more_processes)
-        for make in (one.worker, one.judge, lambda _point: one.memory_worker(1)):
+        for make in (one.worker, one.judge):
             with pytest.raises(Died, match=os.strerror(errno.EAGAIN)) as refusal:
                 make(point())
             assert refusal.value.is_outside

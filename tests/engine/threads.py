@@ -17,7 +17,7 @@ import pytest
 from bench.engine import pool
 from bench.engine.pool import Pool
 from bench.engine.worker import Worker
-from bench.machine import facts, monotonic, quiet
+from bench.machine import facts, git, monotonic, quiet
 from bench.machine.quiet import Preflight
 from bench.measure.forking import Channel
 from tests.clock import Clock, set_by_hand
@@ -123,7 +123,7 @@ def use_processes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pool, "MODULE", "tests.engine.scripted_server")
     patch.setattr(Pool, "_started", in_a_process)
     patch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
-    patch.setattr(facts, "commit", lambda: "abc")  # git would be asked in every run
+    patch.setattr(git, "of_suite", lambda: "abc")  # git would be asked in every run
     patch.setattr(monotonic, "now_s", time.monotonic)
 
 

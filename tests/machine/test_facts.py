@@ -1,6 +1,5 @@
 """What this machine is, and that it stays the same machine."""
 
-import contextlib
 import os
 import platform
 import re
@@ -17,7 +16,6 @@ from bench.engine.worker import THREAD_VARIABLES
 from bench.machine import facts
 from bench.plan.case import RETAINED
 from bench.store.environment import Environment, differences
-from tests.engine.test_checkout import git
 
 ROOT = Path(__file__).parents[2]
 TORCH_FACTS: dict[str, Any] = {"torch": "2.13.0", "gpus": {"cuda:0": "H200"}}
@@ -106,13 +104,6 @@ def test_cores_are_those_that_the_process_may_use() -> None:
     assert 1 <= facts.physical_cores() <= facts.visible_cores() <= (os.cpu_count() or 1)
 
 
-def test_one_core_stays_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default all physical cores but one are used, and at least one."""
-    for cores, threads in ((1, 1), (2, 1), (8, 7)):
-        monkeypatch.setattr(facts, "physical_cores", lambda cores=cores: cores)
-        assert facts.default_threads() == threads
-
-
 CPUINFO = "processor : 0\nmodel name : A CPU @ 2 GHz\nflags : {flags}\n\nprocessor : 1\nmodel name : Another\n"
 
 
@@ -134,76 +125,6 @@ def test_cpu_flags_are_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert flags("sse avx2") == flags("avx2  sse") != flags("sse")
     assert re.fullmatch(r"[0-9a-f]{12}", flags("sse"))
     assert flags("") == ""
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout of one commit that holds the machine module, and takes its place."""
-    module = tmp_path / "bench" / "machine" / "facts.py"
-    module.parent.mkdir(parents=True)
-    module.write_text("the first version\n", encoding="utf-8")
-    monkeypatch.setattr(facts, "__file__", str(module))
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    monkeypatch.chdir(tmp_path)
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    return tmp_path
-
-
-def committed(folder: Path) -> str:
-    """Make a repository of what is in a folder, and return the name of its only commit."""
-    for command in ("init --quiet", "add .", "commit --quiet --message First"):
-        git(folder, *command.split())
-    return git(folder, "rev-parse", "HEAD")
-
-
-def test_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first twelve digits of the checkout's, with a plus once a file differs from it.
-
-    It is empty outside a checkout, and on a machine without git.
-    """
-    assert facts.commit() == ""
-    head = committed(checkout)
-    git(checkout, "tag", "--annotate", "v1", "--message", "One")
-    assert facts.commit() == head[:12]
-    Path(facts.__file__).write_text("the second version\n", encoding="utf-8")
-    assert facts.commit() == head[:12] + "+"
-    monkeypatch.setenv("PATH", str(checkout))
-    assert facts.commit() == ""
-
-
-def test_a_module_is_described_by_its_file_and_the_commit_that_has_it(checkout: Path) -> None:
-    """The file is seen from here. A tree with changes says so; a file that git doesn't have gets no commit."""
-    kernel = checkout / "kernels" / "mykernel.py"
-    kernel.parent.mkdir()
-    kernel.write_text("x = 1\n", encoding="utf-8")
-    head = committed(checkout)[:12]
-    described = {"file": "kernels/mykernel.py", "digest": "0f"}
-    assert facts.described(str(kernel), "0f") == {**described, "commit": head}
-    kernel.write_text("x = 2\n", encoding="utf-8")
-    assert facts.described(str(kernel), "0f") == {**described, "commit": f"{head} with changes"}
-    git(checkout, "rm", "--quiet", "--cached", "kernels/mykernel.py")
-    assert facts.described(str(kernel), "0f") == {**described, "commit": ""}
-
-
-def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The repository's commit follows the suite's, with its folder's name: two commits of a kernel are told apart."""
-    users = tmp_path_factory.mktemp("mykernel")
-    (users / "inner").mkdir()
-    (users / "mykernel.py").touch()
-    own, theirs = committed(checkout)[:12], committed(users)[:12]
-    with contextlib.chdir(users / "inner"):
-        assert facts.commit() == f"{own}, {users.name} {theirs}"
-
-
-def test_the_commit_of_an_installed_suite(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commit is that from which the package was built, whatever repository the package lies in; hers follows."""
-    monkeypatch.setattr(facts, "IS_INSTALLED", True)
-    monkeypatch.setattr(facts, "ROOT", checkout)
-    (checkout / facts.BUILT_FROM).write_text("0123456789ab")
-    assert facts.commit() == "0123456789ab"
-    head = committed(checkout)[:12]
-    assert facts.commit() == f"0123456789ab, {checkout.name} {head}"
 
 
 def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,33 +149,19 @@ def test_the_cores_of_others_are_not_our_business(monkeypatch: pytest.MonkeyPatc
     assert facts.busy_s() == 20 + 40 + 2 * 1
 
 
-def with_huge_pages(patch: pytest.MonkeyPatch, folder: Path, modes: str | None = "always [madvise] never") -> None:
-    """Make the machine one with Linux, glibc and these modes of huge pages; None means that it has no such file."""
-    patch.setattr(platform, "system", lambda: "Linux")
-    patch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
-    patch.setattr(facts, "HUGE_PAGES", folder / "enabled")
-    if modes is not None:
-        (folder / "enabled").write_text(f"{modes}\n")
-
-
 @pytest.mark.parametrize(
-    ("modes", "words"),
-    [
-        ("always [madvise] never", ""),  # for the memory for which they are asked
-        ("[always] madvise never", ""),
-        (None, "can't be read"),
-        ("always madvise [never]", "says [never]"),
-    ],
+    ("modes", "is_there"), [("always [madvise] never", True), ("always madvise [never]", False), (None, False)]
 )
-def test_a_system_without_huge_pages_is_said_with_its_file(
-    modes: str | None, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_huge_pages_can_be_asked_for_or_the_reason_is_said(
+    modes: str | None, is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So is another system, and another C library."""
-    with_huge_pages(monkeypatch, tmp_path, modes)
-    reason = facts.huge_pages_missing()
-    assert (f"{tmp_path / 'enabled'} {words}" in reason) if words else reason == ""
-    assert "\n" not in reason
+    """Where the system has none, the reason names its file; another C library is a reason too."""
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
+    monkeypatch.setattr(facts, "HUGE_PAGES", tmp_path / "enabled")
+    if modes is not None:
+        (tmp_path / "enabled").write_text(f"{modes}\n")
+    assert (facts.huge_pages_missing() == "") is is_there
+    assert is_there or str(tmp_path / "enabled") in facts.huge_pages_missing()
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
     assert "glibc" in facts.huge_pages_missing()
-    monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    assert "Darwin" in facts.huge_pages_missing()

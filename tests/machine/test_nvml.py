@@ -75,7 +75,7 @@ def test_without_an_answer_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -
         states.read()
         assert states.metrics == NOTHING
         assert nvml.gpus() == []
-        assert nvml.driver() is nvml.energy_j("0") is None
+        assert (nvml.driver(), nvml.energy_j("0")) == (None, None)
         assert not nvml.is_exclusive("0")
         monkeypatch.setitem(sys.modules, "pynvml", None)
 

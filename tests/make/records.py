@@ -18,9 +18,6 @@ ORIGIN = Origin(
     started_at="2025-01-31T12:00:00Z",
 )
 
-SPEEDS = {"float32": 1.0, "bfloat16": 2.0, "float16": 4.0}
-"""How many times as fast as in float32 a precision is."""
-
 
 def case(implementation: str = "eager", **changes: Any) -> Case:
     """Return a case of the point of ViT-S."""
@@ -33,7 +30,7 @@ def record(implementation: str = "eager", *, process: int = 0, status: str = "ok
     given = {
         "case": case(implementation),
         "origin": ORIGIN,
-        "samples": Samples((0, 1, 2), ((0.5, 0.25), (0.5, 0.5), (1.0, 0.75)), (0, 1, 0), (0, 0, 7)),
+        "samples": Samples((0, 1, 2), ((0.5, 0.25), (0.5, 0.5), (1.0, 0.75)), (0, 1, 0), (0.0, 0.1, 0.0)),
         "metrics": {"calls_per_timing": 2, "settled": True, **metrics},
         **changes,
     }
@@ -43,7 +40,7 @@ def record(implementation: str = "eager", *, process: int = 0, status: str = "ok
 def samples(*values_s: float, **columns: tuple[int, ...]) -> Samples:
     """Return samples of one timing each; if no column says so, nothing disturbed them and rounds follow each other."""
     none = (0,) * len(values_s)
-    usual = {"rounds": tuple(range(len(values_s))), "switches": none}
+    usual = {"rounds": tuple(range(len(values_s))), "switches": none, "others": none}
     return Samples(timings_s=tuple((value_s,) for value_s in values_s), **{**usual, **columns})
 
 
@@ -83,9 +80,3 @@ def timed(points: Iterable[Point], seconds: Mapping[str, float], processes: int 
         for process in range(processes)
         for name, value_s in seconds.items()
     ]
-
-
-def in_precision(name: str, dtype: str, process: int, seed: int | None = 7, slowness: float = 1.0) -> Record:
-    """Return a record whose rounds take the time of the precision, on a machine that gets slower."""
-    seconds = [slowness * (1 + process) * (1 + number) / SPEEDS[dtype] for number in range(5)]
-    return record(case=case(name, dtype=dtype), process=process, samples=samples(*seconds), seed=seed)

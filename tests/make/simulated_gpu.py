@@ -362,12 +362,7 @@ class InRealTime(Gpu):
         }
         for name, value in of_torch.items():
             monkeypatch.setattr(torch.cuda, name, value)
-        for name, value in {
-            "products": (64, 128),
-            "copied_bytes": 1 << 20,
-            "probe_side": 64,
-            "probe_bytes": 1 << 16,
-        }.items():
+        for name, value in {"products": (64, 128), "copied_bytes": 1 << 20}.items():
             object.__setattr__(CUDA, name, value)  # the CPU computes them
         monkeypatch.setattr(devices.Gpu, "place", "cpu")
         monkeypatch.setattr(measured_case, "LATE_S", 1.0)  # the host's delays are real, and no work of another stream

@@ -8,15 +8,11 @@ import pytest
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
-from bench.machine import facts
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
 from tests.make.points import point
 
 SHORT = Length(0.05)
-
-NO_HUGE_PAGES = facts.huge_pages_missing()
-without_huge_pages = pytest.mark.skipif(bool(NO_HUGE_PAGES), reason=f"no huge pages: {NO_HUGE_PAGES}")
 
 Measured = Callable[..., dict[str, Member]]
 """`measured(*implementations, at=point, **columns)` returns the members of a replicate; the first is the baseline."""

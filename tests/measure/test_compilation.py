@@ -10,7 +10,7 @@ import torch
 from bench.engine.pool import Pool
 from bench.measure import compilation
 from tests.make.points import point
-from tests.measure.conftest import Measured, without_huge_pages
+from tests.measure.conftest import Measured
 from tests.measure.stub import case
 
 pytestmark = [pytest.mark.slow, pytest.mark.toolchain]
@@ -73,16 +73,3 @@ def test_without_a_compiler_the_case_is_unsupported_with_that_reason(tmp_path: P
         reply = process.prepare()
     assert reply["status"] == "unsupported"
     assert "No working C++ compiler" in reply["detail"]
-
-
-@without_huge_pages
-def test_huge_pages_are_counted_where_memory_is_retained(measured: Measured) -> None:
-    """What the compiler freed in the server would be small pages in the processes that it forks.
-
-    Eager, whose scores alone have 32 MiB, gets several, and a small case too.
-    """
-    large = measured("eager", batch=8, num_tokens=512, channels=64, num_heads=4)
-    small = measured("eager", "sdpa", batch=8, num_tokens=197, channels=96, num_heads=6)
-    for huge in (*large.values(), *small.values()):
-        assert (huge.status, huge.detail) == ("ok", "")
-        assert huge.metrics["huge_bytes"] >= 8 << 20

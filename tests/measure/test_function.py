@@ -31,21 +31,11 @@ def _batch_norm(_layer: nn.Module, o: Tensor) -> Tensor:
     return F.batch_norm(o.flatten(1, 2), None, None, training=True).view_as(o)
 
 
-def _of_place(_layer: nn.Module, o: Tensor) -> Tensor:
-    return o * torch.arange(1, len(o) + 1).view(-1, 1, 1, 1)
-
-
 def _of_four(_layer: nn.Module, o: Tensor) -> Tensor:
     return o.view(4, *o.shape[1:])
 
 
 def _plain(_layer: nn.Module, o: Tensor) -> Tensor:
-    return o
-
-
-def _no_pair(_layer: nn.Module, o: Tensor) -> Tensor:
-    if len(o) == 2:
-        raise ValueError("no two items")
     return o
 
 
@@ -57,10 +47,7 @@ CORES: dict[str, Kind] = {
     "counting": lambda layer, o: o * (1 + 0.01 * float(next(layer.counter))),
     "batch_norm": _batch_norm,
     "branch": lambda _layer, o: o if o.sum() > 0 else 2 * o,
-    "first": lambda _layer, o: o + o[:1],
-    "place": _of_place,
     "four": _of_four,
-    "no_pair": _no_pair,
 }
 """What is made of the output of a core, which then is no function of the item's q, k and v."""
 

@@ -1,6 +1,5 @@
 """What ran is named: the kernel that scaled_dot_product_attention chose, and the one that was asked for."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,7 +10,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bench.measure import inspection, workload
-from bench.measure.devices import Device, device
+from bench.measure.devices import device
 from bench.plan.case import Point
 from tests.make.points import of_layer, point
 
@@ -107,20 +106,6 @@ def test_a_backward_pass_is_inspected_without_the_forward_pass(name: str) -> Non
     assert forward <= {*of["train"].kernels} & {*of["forward"].kernels}
     assert not forward & {*of["backward"].kernels}
     assert 0 < of["backward"].peak_bytes <= of["train"].peak_bytes - work.direction.nbytes
-
-
-def test_plans_of_the_first_call_are_no_peak_of_a_gpus_memory() -> None:
-    """The call is profiled first, so that its memory is counted when cuDNN has its plan."""
-    calls: list[int] = []
-
-    class Counting(Device):
-        def peak_bytes(self, call: Callable[[], object]) -> tuple[int, int]:
-            calls.append(0)
-            call()
-            return 3, 5
-
-    inspected = inspection.inspect(lambda: calls.append(1), Counting("cpu"))
-    assert (inspected.peak_bytes, inspected.reserved_bytes, calls) == (3, 5, [1, 0, 1])
 
 
 def test_eager_is_named_by_the_operators_that_work_and_not_by_views() -> None:

@@ -27,7 +27,7 @@ from bench.measure.devices import Device, Gpu
 from bench.measure.measured_case import LATE_S, run_on
 from bench.measure.timed_calls import TimedCalls
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
-from bench.sampling.judged import kept
+from bench.sampling.judged import kept_of
 from bench.sampling.rounds import Sample
 from impls import with_attend
 from impls.attend import eager, sdpa
@@ -107,30 +107,9 @@ def test_a_layer_with_the_weights_of_another_is_judged_by_it(
     assert {name: not reason for name, reason in reasons.items()} == dict.fromkeys(reasons, is_right)
 
 
-def edits_its_context(layer: torch.nn.Module) -> impls.Implementation:
-    """Return the right output, and leave another context behind in the rounds."""
-    calls: list[None] = []
-
-    def call(x: Tensor, context: Tensor) -> Tensor:
-        y: Tensor = layer(x, context)
-        calls.append(None)
-        if len(calls) > 3:
-            context.mul_(0.5)
-        return y
-
-    return call
-
-
-def test_an_edited_context_is_incorrect_in_the_rounds_too(tmp_path: Path) -> None:
-    """The edit is told from the values that the timing wrote."""
-    at, name = point(**WITH_CONTEXT), f"{__name__}:edits_its_context"
-    with case(at, name, tmp_path) as process:
-        reply = process.measure(1)
-    assert (reply["status"], reply["detail"]) == ("incorrect", "edited its input in place (in a timed call)")
-
-
 def _tokens_first(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    return eager.attend(q, k, v, scale).transpose(1, 2)
+    o: Tensor = eager.attend(q, k, v, scale)
+    return o.transpose(1, 2)
 
 
 tokens_first = with_attend(_tokens_first)
@@ -177,7 +156,8 @@ def remembers(own: Own, x: Tensor) -> Tensor:
     key = tuple(x.flatten()[:8].tolist())
     if key not in own.kept:
         own.kept[key] = own(x)
-    return own.kept[key].clone()
+    y: Tensor = own.kept[key].clone()
+    return y
 
 
 @each_call
@@ -294,7 +274,7 @@ def test_items_of_many_timed_calls_are_kept(tmp_path: Path) -> None:
     with case(at, "eager", tmp_path) as process:
         assert process.measure(100)["status"] == "ok"
         assert process.worker._case is not None
-        number = kept(at, TIMINGS, process.worker._case.call_s)
+        number = kept_of(at, TIMINGS, process.worker._case.call_s)
         calls = process.judging.compare_timed(process.files[TIMED])["calls"]
         assert len(calls) == number.items
         assert len({call.key for call in calls}) > number.items / 2

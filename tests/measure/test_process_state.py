@@ -1,6 +1,5 @@
 """The state of the process: every change of it is seen and said in words, and nothing is put back."""
 
-import gc
 import os
 import subprocess
 import sys
@@ -10,8 +9,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-from bench.measure import clock, cuda
+from bench.measure import clock
 from bench.measure.process_state import ProcessState, kept
 from tests.children import in_child
 
@@ -22,33 +22,16 @@ CHANGES: dict[str, Callable[[], object]] = {
     "the default device": lambda: torch.set_default_device("meta"),
     "the float32 matmul precision": lambda: torch.set_float32_matmul_precision("medium"),
     "the float32 precision of mkldnn.matmul": lambda: setattr(_mkldnn.matmul, "fp32_precision", "bf16"),
-    "the float32 precision of generic.all": lambda: setattr(torch.backends, "fp32_precision", "tf32"),
-    "the float32 precision of cuda.matmul": lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True),
-    "cudnn.benchmark": lambda: setattr(torch.backends.cudnn, "benchmark", True),
-    "mkldnn.enabled": lambda: setattr(torch.backends.mkldnn, "enabled", False),
     "flash_sdp": lambda: torch.backends.cuda.enable_flash_sdp(False),
-    "mem_efficient_sdp": lambda: torch.backends.cuda.enable_mem_efficient_sdp(False),
-    "math_sdp": lambda: torch.backends.cuda.enable_math_sdp(False),
-    "cudnn_sdp": lambda: torch.backends.cuda.enable_cudnn_sdp(False),
     "the order of sdp backends": lambda: torch._C._set_sdp_priority_order([0, 1, 2, 3, 4]),
-    "the fast path of MultiheadAttention": lambda: torch.backends.mha.set_fastpath_enabled(False),
-    "deterministic algorithms": lambda: torch.use_deterministic_algorithms(True, warn_only=True),
     "flush_denormal": lambda: torch.set_flush_denormal(True),
     "the gradient mode": lambda: torch.set_grad_enabled(False),
-    "the inference mode": lambda: _enter(torch.inference_mode()),
-    "autocast on cpu": lambda: torch.set_autocast_enabled("cpu", True),
     "time.perf_counter": lambda: setattr(time, "perf_counter", time.monotonic),
     "bench.measure.clock.perf_counter": lambda: setattr(clock, "perf_counter", time.monotonic),
-    "bench.measure.cuda.synchronize": lambda: setattr(cuda, "synchronize", time.monotonic),
-    "bench.measure.cuda._elapsed_ms": lambda: setattr(cuda, "_elapsed_ms", lambda *_: 1e-9),
-    "torch.cuda.current_stream": lambda: setattr(torch.cuda, "current_stream", lambda *_: None),
     "Event.elapsed_time": lambda: setattr(torch.cuda.Event, "elapsed_time", lambda *_: 1e-9),
     "Tensor.copy_": lambda: setattr(torch.Tensor, "copy_", lambda x, _y: x),
-    "torch.equal": lambda: setattr(torch, "equal", lambda *_: True),
-    "torch.nn.functional.scaled_dot_product_attention": lambda: setattr(
-        torch.nn.functional, "scaled_dot_product_attention", torch.nn.functional.linear
-    ),
-    "garbage collection": gc.disable,
+    "the profile function": lambda: sys.setprofile(lambda *_: None),
+    "the number of dispatch modes": lambda: _enter(FlopCounterMode(display=False)),
     "the cores to run on": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
 }
 

@@ -4,12 +4,10 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module, invalidate_caches
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
-from bench.measure.user_code import imported_since, place, raised, said
+from bench.measure.user_code import imported_since, raised, said
 from impls.contract import Unresolved, Unsupported, imported
 
 WRAPPER = "import json\nimport users_library.inner\n"
@@ -64,12 +62,6 @@ def test_a_change_of_any_file_that_is_imported_changes_the_digest(folder: Path) 
     assert [name for name in before if before[name] != after[name]] == ["users_library"]
 
 
-def test_a_package_without_a_file_has_that_of_its_first_module(folder: Path) -> None:
-    """A namespace package is a folder alone."""
-    (folder / "users_library" / "__init__.py").unlink()
-    assert Path(brought_in()["users_library"][0]) == folder / "users_library" / "inner.py"
-
-
 def test_what_a_user_names_counts_although_it_was_imported_before(folder: Path) -> None:
     """A library that a server imports before it forks is a side's own code all the same."""
     brought_in()
@@ -106,28 +98,9 @@ def test_an_error_is_said_by_its_first_paragraph() -> None:
     assert len(said(ValueError("many words " * 1000))) < 1000
 
 
-def test_a_place_is_the_innermost_of_a_user() -> None:
-    """A frame of torch or of the suite is none of a user's."""
-    frame = sys._getframe()
-    assert place(frame) == f" at {Path(__file__).name}:{frame.f_lineno}"
-    assert place(None) == ""
-
-
 def test_a_mistake_that_the_suite_found_is_in_its_words() -> None:
     """It has no place; neither has one that another of the suite's errors passes on."""
     assert raised(Unsupported("no mask")) == "no mask"
     outer = Unresolved("called with [2, 3]: no tensor")
     outer.__cause__ = Unresolved("no tensor")
     assert raised(outer) == "no tensor"
-
-
-def test_a_module_whose_attributes_raise_has_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lazy modules import another one when they are asked for anything."""
-
-    class Lazy(ModuleType):
-        def __getattr__(self, name: str) -> Any:
-            raise ImportError(f"{name} needs a package that isn't here")
-
-    before = {*sys.modules}
-    monkeypatch.setitem(sys.modules, "lazy_module", Lazy("lazy_module"))
-    assert "lazy_module" not in imported_since(before)

@@ -14,7 +14,6 @@ import impls
 from bench.measure import devices, outputs, workload
 from bench.plan.case import Point
 from bench.sampling.inputs import TimedCall
-from impls.layers.conv import GAMMA
 from tests.make.points import WITH_CONTEXT, of_layer, point
 from tests.measure.stub import path
 
@@ -45,14 +44,6 @@ def test_the_values_follow_from_the_seed_and_the_shape_alone(on: str) -> None:
     assert not torch.equal(another.direction, first.direction)
 
 
-def test_a_cpus_values_are_torchs_normal_numbers() -> None:
-    """Values and then the gradient of the output come from one generator; the weights have a seed of their own."""
-    work = workload.make(point(), seed=11)
-    generator = torch.Generator().manual_seed(11 + workload.VALUES_SEED)
-    assert torch.equal(work.values, torch.randn(len(work.values), generator=generator) * workload.SPREAD)
-    assert torch.equal(work.direction, torch.randn(work.direction.shape, generator=generator))
-
-
 @pytest.mark.parametrize(
     ("at", "x", "y"),
     [
@@ -74,16 +65,6 @@ def test_each_layer_gets_what_it_takes(at: Point, x: tuple[int, ...], y: tuple[i
     assert {tensor.dtype for tensor in tensors} == {getattr(torch, at.dtype)}
 
 
-def test_what_a_point_says_of_its_layer_counts() -> None:
-    """Widths and scale are the layer's; the residual of conv is not its initial 0, which would return the input."""
-    assert workload.make(point(token_len=49, channels=64, num_heads=4)).layer.get_parameter("qkv.weight").shape == (
-        192,
-        49,
-    )
-    assert workload.make(point(qk_scale=0.25)).layer.scale == 0.25
-    assert workload.make(of_layer("conv")).layer.get_parameter("gamma").item() == GAMMA > 0
-
-
 def test_implementations_cannot_disturb_each_other() -> None:
     """Each subject has its own copy of the weights: zeroing one leaves the other and the reference as they are."""
     work = workload.make(point())
@@ -94,16 +75,6 @@ def test_implementations_cannot_disturb_each_other() -> None:
     for weight, original in zip(second.layer.parameters(), work.layer.parameters(), strict=True):
         assert torch.equal(weight, original)
         assert weight.abs().max() > 0
-
-
-@pytest.mark.parametrize("mode", ["inference", "forward"])
-def test_a_call_keeps_a_graph_in_mode_forward_alone(mode: str) -> None:
-    """In mode inference the output is an inference tensor, in mode forward it can be differentiated."""
-    work = workload.make(point(mode=mode))
-    with work.gradient_mode():
-        y = workload.step(workload.subject(work, "eager"), work)()
-    assert isinstance(y, Tensor)
-    assert (y.is_inference(), y.grad_fn is not None) == (mode == "inference", mode == "forward")
 
 
 @pytest.mark.parametrize("calls", [1, 2, 6])
@@ -314,12 +285,6 @@ def test_a_layer_that_has_no_gradients_is_called_without_them() -> None:
     assert own("ChangesAView").flops == own("Whole").flops
     with pytest.raises(impls.Unresolved, match=r"ChangesAView\(x\) was called with .* is being modified inplace"):
         own("ChangesAView", mode="train")
-
-
-def test_a_statement_that_fails_is_said_where_the_layer_can_not_be_called() -> None:
-    """It ends nothing by itself: the layer gets tokens."""
-    with pytest.raises(impls.Unresolved, match=r"was called with \[2, 7, 12\].*its input_shape\(point\) raises Attrib"):
-        own("Broken")
 
 
 @pytest.mark.parametrize(

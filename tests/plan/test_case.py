@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given, settings
 
 from bench.plan.case import CASE_COLUMNS, COLUMNS, Case, Point
-from bench.plan.columns import REQUIRED
 from tests.make.points import VIT_S, vit_s
 from tests.make.strategies import cases, points
 
@@ -30,15 +29,6 @@ def test_a_case_is_read_from_a_row() -> None:
     for name in ("layer", "implementation", "num_heads"):
         with pytest.raises(KeyError, match=name):
             Case.from_columns({key: value for key, value in row.items() if key != name})
-
-
-def test_columns_that_every_line_has() -> None:
-    """They are part of the journal's format: a line without another one has the value that this declares."""
-    every = {
-        *("layer", "device", "dtype", "mode", "batch", "num_tokens", "token_len", "channels", "num_heads"),
-        *("qkv_bias", "threads", "allocator", "timing"),
-    }
-    assert {name for name, column in COLUMNS.items() if column.absent is REQUIRED} == every
 
 
 @pytest.mark.parametrize(

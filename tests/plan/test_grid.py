@@ -24,7 +24,6 @@ from bench.plan.grid import (
     parse_shard,
     part,
 )
-from bench.plan.layers import LAYERS
 from bench.plan.sweep import Request, load_sweep
 from tests.make.points import VIT_S, vit_s
 from tests.refusals import refusal
@@ -120,7 +119,6 @@ def test_a_count_is_a_whole_number_of_at_least_one() -> None:
 @pytest.mark.parametrize(
     ("key", "values", "expected"),
     [
-        ("layer", ["vti"], f"must be one of {', '.join(LAYERS)}"),
         ("dtype", ["float64", 32], "must be one of float32, bfloat16, float16"),
         ("mode", ["training", ["train"]], "must be one of inference, forward, train, backward"),
         ("allocator", ["jemalloc", "retained-huge", {}], "must be one of retained, system"),
@@ -134,13 +132,6 @@ def test_an_impossible_value_is_refused(key: str, values: list[object], expected
     """A value that its column can't have is refused with the key, the value and what was expected."""
     for value in values:
         assert refused({**ALL, key: [value]}).startswith(f"{key} = {value!r} {expected}")
-
-
-@pytest.mark.parametrize(("channels", "heads"), [([100], 3), ([4], 8), ([48, 64], 6)])
-def test_indivisible_channels_are_refused(channels: list[int], heads: int) -> None:
-    """Channels that the heads can't share refuse a whole product, because its rows would be missing."""
-    expected = f"channels = {channels[-1]} must be divisible by num_heads = {heads}"
-    assert refused({**ALL, "channels": channels, "num_heads": [1, heads]}) == expected
 
 
 # Ranges
@@ -290,15 +281,6 @@ def test_a_model_is_a_point_that_is_known_by_its_columns(name: str) -> None:
     (only,) = expand({**DEFAULTS, "threads": 1, "mode": "train", "dtype": "bfloat16", "batch": 3, **MODELS[name]})
     assert {column: getattr(only, column) for column in MODELS[name]} == MODELS[name]
     assert model_of(only) == name
-
-
-@pytest.mark.parametrize(
-    ("name", "other"), [("dinov3_vits16", {"attn_bias": "alibi"}), ("vit_b_16_224", {"channels": 600})]
-)
-def test_a_model_with_a_bias_that_it_lacks_or_other_channels_is_none(name: str, other: dict[str, Any]) -> None:
-    """Whatever else it has of the model."""
-    (only,) = expand({**DEFAULTS, "threads": 1, **MODELS[name], **other})
-    assert model_of(only) == ""
 
 
 def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:

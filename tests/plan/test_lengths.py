@@ -89,9 +89,6 @@ def test_no_distribution_is_refused_with_those_that_are(lengths: str) -> None:
     assert line == f"lengths = '{lengths}' must be {rule}"
 
 
-IMAGE = {"image_size": 8, "channels": 64, "num_heads": 1}
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -122,16 +119,6 @@ def test_what_needs_one_length_is_refused(columns: dict[str, Any], message: str)
     assert refusal(planned, "uniform", **columns) == message
 
 
-@pytest.mark.parametrize("layer", ["patch", "conv"])
-def test_an_image_has_no_lengths(layer: str) -> None:
-    """All have as many tokens."""
-    options = {"layer": [layer], "lengths": ["zipf"], "image_size": [8], "patch_size": [4], "channels": [64]}
-    used = {name: value for name, value in options.items() if layer == "patch" or name != "patch_size"}
-    line = refusal(load_sweep, Request("quick", product=True, overrides=used, implementations=("eager",)))
-    assert line == f"lengths = zipf is not used by the layer {layer}; leave it out"
-
-
-ITEMS = (7, 4, 2)
 LENGTHS = {"batch": 3, "num_tokens": 7, "lengths": "list:7+4+2", "channels": 12, "token_len": 10}
 TOKENS, PAIRS = 7 + 4 + 2, 7 * 7 + 4 * 4 + 2 * 2
 

@@ -66,15 +66,10 @@ def test_a_module_that_is_not_there_is_refused(name: str, reasons: list[str], fo
 @pytest.mark.parametrize(
     ("name", "right"),
     [
-        ("./mykernel:adapt", "mykernel:adapt"),
         ("mykernel.py:adapt", "mykernel:adapt"),
-        ("./mykernel.py:adapt", "mykernel:adapt"),
         ("pkg/mykernel:adapt", "pkg.mykernel:adapt"),
-        ("/home/me/mykernel.py:adapt", "mykernel:adapt, and run it from that folder"),
-        ("../mykernel.py:adapt", "mykernel:adapt, and run it from that folder"),
+        ("/home/me/mykernel.py:adapt", "mykernel:adapt"),
         ("mykernel.py", "mykernel:attend"),
-        ("./mykernel", "mykernel:attend"),
-        ("mykernel.adapt", "mykernel:adapt"),
     ],
 )
 def test_the_name_of_a_file_is_refused_with_the_right_spelling(name: str, right: str) -> None:

@@ -173,7 +173,7 @@ FOREIGN: dict[str, bytes] = {
     "no text": b"\xff\xfe\x00",
     "an unknown status": changed(b'"ok"', b'"fine"'),
     "a batch of another kind": changed(b'"batch":8', b'"batch":[8]'),
-    "samples that are none": changed(b'"others":[0,0,7]', b'"others":[0,0,-7]'),
+    "samples that are none": changed(b'"others":[0.0,0.1,0.0]', b'"others":[0.0,-0.1,0.0]'),
     "a process that is none": changed(b'"process":0', b'"process":-1'),
     "nested too deep": b"[" * 100_000,
 }

@@ -99,7 +99,7 @@ def test_a_line_is_json_without_what_is_empty() -> None:
     assert [key for key, value in content.items() if isinstance(value, dict)] == ["samples"]
     assert [len(each) for each in content["samples"]["timings_s"]] == [len(each) for each in record().samples.timings_s]
     failed = json.loads(encode_line(record(status="oom", samples=Samples())))
-    assert failed["samples"] == {"rounds": [], "timings_s": [], "switches": []}
+    assert failed["samples"] == {"rounds": [], "timings_s": [], "switches": [], "others": []}
 
 
 def test_a_line_without_what_it_needs_is_no_record() -> None:
@@ -123,7 +123,7 @@ def test_what_a_line_lacks_or_holds_besides_is_no_reason_to_refuse_it() -> None:
         {"timings_s": [0.5, 0.5, 0.5]},
         {"switches": [0, 0, 0, 0]},
         {"rounds": [0, 1, -1]},
-        {"rounds": [], "timings_s": [], "switches": []},
+        {"rounds": [], "timings_s": [], "switches": [], "others": []},
     ],
 )
 def test_samples_that_no_measurement_can_be_are_refused(samples: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The table of results on disk, whole or in parts: it comes back typed, and what is no results file is refused."""
 
 import functools
-import io
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,9 @@ def with_cell(folder: Path, column: str, cell: str) -> Path:
 
 def as_csv(*rows: dict[str, Any]) -> pd.DataFrame:
     """Return what is read of rows as they stand in results.csv."""
-    return table.read(Path(RESULTS), io.BytesIO(table.as_csv(table.of_rows(rows))))
+    with tempfile.TemporaryDirectory() as folder:
+        table.save(table.of_rows(rows), Path(folder))
+        return table.load(folder)
 
 
 # What is saved comes back

@@ -73,8 +73,9 @@ def test_everything_is_drawn_and_nothing_complains(chromium: Browser, page: Path
     chromium.open(page, dark=dark, width=width)
     assert chromium.run("return [...document.images].every((image) => image.naturalWidth > 100)")
     assert chromium.run("return document.documentElement.scrollWidth <= innerWidth")
-    before, after = (chromium.run(SCROLLED, by) for by in (0, 150))
-    assert after[2][0] == pytest.approx(before[2][0] - 150)
+    by = 150 if width < 1000 else 50
+    before, after = (chromium.run(SCROLLED, to) for to in (0, by))
+    assert after[2][0] == pytest.approx(before[2][0] - by)
     if width > 1000:
         assert after[:2] == [[pytest.approx(edge, abs=0.5) for edge in edges] for edges in before[:2]]
         assert after[1][0] == pytest.approx(after[0][1], abs=0.5)

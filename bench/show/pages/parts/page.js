@@ -28,3 +28,8 @@ document.getElementById("words")?.addEventListener("input", (event) => {
   const words = event.target.value.toLowerCase().split(/\s+/);
   every("#table tbody tr").forEach((line) => (line.hidden = !words.every((word) => line.textContent.toLowerCase().includes(word))));
 });
+
+// The implementation stays beside the point while the table scrolls.
+
+const point = document.querySelector("#table th");
+if (point) point.closest("table").style.setProperty("--first", `${point.offsetWidth}px`);
