@@ -45,31 +45,6 @@ def tiny(scripted_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 PYTHONS = ["--python", sys.executable, "--python", sys.executable]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["eager"], "a duel takes two sides"),
-        (["sdpa", "sdap"], "unknown implementation 'sdap'; expected one of those of `"),
-        (["sdpa", *PYTHONS[:2]], "give --python twice"),
-        (["sdpa", "--checkout", "/no/such@main", "--checkout", "/no/such"], "--checkout /no/such@main"),
-        (["eager", "--layer", "nomodule:A", "--layer", "nomodule:B"], "there is no module nomodule"),
-        (["eager", "sdpa", "--allow", "much"], "--allow much must be a share"),
-        (["eager", "sdpa", "--allow", "2"], "--allow 2 must be a share from 0 to below 1"),
-        (["eager", "sdpa", "--allow", "nan"], "--allow nan must be a share from 0 to below 1"),
-        (["sdpa", *PYTHONS[:2], "--python", "/no/such/python"], "/no/such/python must be a Python interpreter"),
-        (["eager", "sdpa", "--bound", "0"], "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %"),
-        (["eager", "sdpa", "--num-heads", "5"], "channels = 384 must be divisible by num_heads = 5"),
-        (["eager", "sdpa", "--timeout-s", "0"], "timeout_s = 0.0 must be a number above 0"),
-    ],
-)
-def test_a_wrong_request_ends_with_2_and_one_line(
-    words: list[str], message: str, tmp_path: Path, refused: Printed
-) -> None:
-    """What can't be carried out is said before anything is measured, with what could have come."""
-    assert message in refused("duel", *words, "--run", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize("line", ["", "--mask causal --num-tokens 5,7", "--sweep article --num-heads 1"])
 def test_the_points_are_those_of_pytest_bench(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the options leave out is the same shape; each point has 40 seconds unless a time is given."""

@@ -101,13 +101,6 @@ def test_all_mistakes_are_in_one_message() -> None:
     assert [line.partition(" must")[0] for line in lines] == ["--bound low", "--num-heads six", "--within soon"]
 
 
-def test_more_threads_than_cores_can_be_insisted_on() -> None:
-    """With --oversubscribe they are measured, and the run knows that it was asked for."""
-    sweep = asked("--threads 64 --oversubscribe")
-    assert {each.threads for each in sweep.points} == {64}
-    assert sweep.effort.oversubscribe
-
-
 def test_statuses_that_fail_a_point() -> None:
     """They are a comma list, `none` for none of them, and the usual rule where nothing is said."""
     statuses = [options.fail_on(given(line)) for line in ("", "--fail-on none", "--fail-on incorrect,oom")]
@@ -151,13 +144,6 @@ def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path, line
     begun = asked(line)
     plan.save(begun, tmp_path)
     assert asked(f"{line} --run {tmp_path}") == begun
-
-
-def test_other_options_are_refused_with_two_ways_out(run: str) -> None:
-    """What is not said stays as the run has it."""
-    message = refusal(asked, f"{run} --sweep article --impl sdpa,mha")
-    differences = "sweep: mine against article", "implementations: eager, sdpa against eager, sdpa, mha"
-    assert all(words in message for words in ("asked for: ", *differences, "; use a new folder, or --extend"))
 
 
 def test_a_shard_is_a_part_of_the_sweep(tmp_path: Path) -> None:

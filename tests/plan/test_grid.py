@@ -95,12 +95,6 @@ def test_columns_follow_from_others(values: dict[str, Any], column: str, expecte
 # What is refused
 
 
-def test_an_unknown_key_is_refused() -> None:
-    """With all that are, and the nearest of them."""
-    expected = f"expected one of {', '.join(VIT_S)}, model; did you mean num_heads?"
-    assert refused({**LEAST, "num_head": 3}) == f"unknown key 'num_head'; {expected}"
-
-
 def test_a_missing_key_and_an_empty_list_are_refused() -> None:
     """A value that follows from no other must be given, and a list without a value would make an empty product."""
     for key in (key for key in ALL if COLUMNS[key].default is not DERIVED or key == "num_tokens"):

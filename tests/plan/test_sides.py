@@ -83,10 +83,3 @@ def test_the_form_that_is_advised_compares_one_with_itself(given: list[str]) -> 
     assert advised == ["--python", sys.executable] * 2
     before, after = sides_of(given, [], [], advised[1::2])
     assert before.given == after.given
-
-
-def test_a_side_in_words_says_what_was_given_for_it() -> None:
-    """A side with the name of an implementation says no more."""
-    assert Side("eager", "eager").words == "eager"
-    words = Side(AFTER, "my:attend", "my:A", "../timm@main", "/usr/bin/python").words
-    assert all(each in words for each in (AFTER, "my:A", "../timm@main", "/usr/bin/python"))
