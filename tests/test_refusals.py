@@ -58,7 +58,7 @@ OF_COMMANDS = {
     "duel eager sdpa --allow 2": (2, "--allow 2 must be a share from 0 to below 1, such as 2% or 0.02"),
     "duel eager sdpa --layer nomodule:A --layer nomodule:B": (
         2,
-        "before (--layer nomodule:A): layer 'nomodule:A': there is ",
+        "before (--layer nomodule:A): layer 'nomodule:A': ",
     ),
     "duel eager sdpa --token x.md": (2, "unrecognized arguments: --token x.md"),
     "duel eager eagre": (2, UNKNOWN),
