@@ -29,9 +29,6 @@ GIB = 1 << 30
 PIPE_S = 1e-6
 """The seconds that a request and its reply take beside what is timed."""
 
-ITEMS = 2
-"""The items of a batch at the points of these tests."""
-
 WORK = {"flops": 1000, "least_bytes": 8}
 
 end = os._exit
@@ -89,7 +86,7 @@ class Worker:
     def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
         """Leave outputs for the judge, or end as the name says."""
         case = request["case"]
-        self._name = case["implementation"]
+        self._name, self._items = case["implementation"], case["point"]["batch"]
         if self._name == "test:wavers":
             self._factor = 1.2 if case["thorough"] else 1 / 1.2
         LIVING.add(self)
@@ -121,7 +118,7 @@ class Worker:
         first_s /= 1 + self._name.startswith("test:half")
         timings = len(request["keys"])
         monotonic.sleep(PIPE_S + (timings * first_s if self._name != "test:impossible" else 0.0))
-        self._calls += [[key, 0, item] for key in request["keys"] for item in range(ITEMS)]
+        self._calls += [[key, 0, item] for key in request["keys"] for item in range(self._items)]
         return self._claims(first_s, timings)
 
     def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
