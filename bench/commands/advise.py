@@ -31,7 +31,7 @@ from bench.show.rows import measured
 from bench.show.terminal.console import console
 from bench.store import saved_run as stored
 from bench.store import units
-from bench.store.record import Record
+from bench.store.table import RESULTS
 from impls.catalogue import COMPILED, SOURCES, advised, compiled_from, split, with_option
 
 LOOKS = 3
@@ -52,7 +52,7 @@ FOLDER, PADS = "packed", "sdpa"
 PACKED_PROCESSES, PACKED_BUDGET_S = 3, 6.0
 """Its replicates, and the seconds of rounds in all of them: a race would leave out in the second what is far behind."""
 
-FILES = ("advice.md", "advice.json", "look.json", "results.csv", "journal.jsonl", FOLDER)
+FILES = ("advice.md", "advice.json", "look.json", RESULTS, "journal.jsonl", FOLDER)
 """What a run may leave in its folder."""
 
 
@@ -82,12 +82,11 @@ def run(arguments: argparse.Namespace) -> int:
     _print([block for each in answers for block in show.before(each)], is_quiet)
     is_asked = bool(arguments.anyway or extra)
     worth = [] if arguments.look else [each for each in answers if is_asked or not each.is_little]
-    records: list[Record] = []
     if worth:
         left_s = max(LEAST_RACE_S, within_s - (monotonic.now_s() - begin_s))
         compiled = [] if arguments.no_compile else advised(worth[0].point.kind.name, compiled=True)
         cores = {each.point: core for each in worth if (core := model_sweep.padded_core(each))}
-        worth, records = _compared(asked, worth, compiled, extra, left_s, folder, is_quiet)
+        worth = _compared(asked, worth, compiled, extra, left_s, folder, is_quiet)
         packed = _packed(asked, [*cores.values()], folder / FOLDER, is_quiet)
         worth = [dataclasses.replace(each, packing=packed.get(cores.get(each.point))) for each in worth]
     by_point = {each.point: each for each in worth}
@@ -96,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     for each, blocks in zip(answers, parts, strict=True):
         heading = [GAP, Lines([show.about(each)])] if len(answers) > 1 else []
         _print([*heading, *blocks], is_quiet or arguments.look)
-    _put(answers, parts, records, arguments.format, folder)
+    _put(answers, parts, arguments.format, folder)
     own = [of for each in worth for of in each.alternatives if of.name in extra and names.is_own(of.name)]
     are_ok = all(each.as_is.get("status", "ok") == "ok" for each in worth)
     return FINE if are_ok and all(each.status == "ok" for each in own) else BAD
@@ -159,8 +158,8 @@ def _compared(
     left_s: float,
     folder: Path,
     is_quiet: bool,
-) -> tuple[list[Advice], list[Record]]:
-    """Measure the settings of a model in the time that is left, and return the answers and the records."""
+) -> list[Advice]:
+    """Measure the settings of a model in the time that is left, and return the answers."""
     works = [name for each in answers for name in each.working]
     controls = [name for each in answers for name in each.controls]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
@@ -188,8 +187,7 @@ def _compared(
             for each in answers
             if each.point in run.summary  # the base of others waits
         }
-        records = [record for point in known for record in run.records.of(point)]
-    return [known.get(each.point, each) for each in answers], records
+    return [known.get(each.point, each) for each in answers]
 
 
 def _packed(asked: Sweep, cores: Sequence[Point], folder: Path, is_quiet: bool) -> dict[Point | None, Packing | None]:
@@ -208,9 +206,7 @@ def _packed(asked: Sweep, cores: Sequence[Point], folder: Path, is_quiet: bool) 
         return {core: packing(core, measured(run.records.rows(core))) for core in cores}
 
 
-def _put(
-    answers: Sequence[Advice], parts: Iterable[list[Block]], records: Sequence[Record], form: str, folder: Path
-) -> None:
+def _put(answers: Sequence[Advice], parts: Iterable[list[Block]], form: str, folder: Path) -> None:
     """Write the answer beside the results, and print it in the form asked for, or what several points say together.
 
     `parts` are the ends of each answer.
@@ -226,5 +222,5 @@ def _put(
     _print(ends, is_quiet=False)
     path = shlex.quote(str(folder))
     say(f"Everything is in {path}: {', '.join(name for name in FILES if (folder / name).exists())}.")
-    if records:
+    if (folder / RESULTS).exists():
         say(f"Look: {suite()} show {path}; profile: {suite()} profile {path}")
