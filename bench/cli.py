@@ -6,16 +6,15 @@ Until `main` has seen to signals nothing is imported that takes a while.
 import argparse
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from bench.machine.signals import INTERRUPTED, interrupt, on_end
+from bench.machine.signals import ENDING, forget, interrupt, on_end, restore
+from bench.plan.statuses import BROKEN_PIPE, INTERRUPTED, UNMEASURED
 
 NEGATIVE = re.compile(r"-[\d.]")
-
-BROKEN_PIPE = 141
-"""The exit status of a program whose output nobody reads any more, as in `list | head`: that of shells."""
 
 
 def installed() -> int:
@@ -30,12 +29,14 @@ def main(words: Sequence[str] | None = None) -> int:
     if is_program:
         on_end(_leave)
     try:
-        status = _run(sys.argv[1:] if words is None else words, is_program=is_program)
-        sys.stdout.flush()
+        return _run(sys.argv[1:] if words is None else words, is_program=is_program)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python's own end fails
         return BROKEN_PIPE
-    return status
+    finally:
+        if is_program:
+            restore(dict.fromkeys(ENDING, signal.SIG_IGN))  # the status is known
+            forget()
 
 
 def _leave(*_: object) -> None:
@@ -46,25 +47,25 @@ def _leave(*_: object) -> None:
 
 def _run(words: Sequence[str], *, is_program: bool) -> int:
     """Run one command and return its exit status; as a program it is interrupted by each signal that ends one."""
-    from bench.commands import NOT_COMPARABLE, WRONG
-    from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
+    from bench.plan.errors import CannotWrite, WrongRequest
     from bench.show.terminal.console import console
 
     arguments = _parser(words[:1]).parse_args(_joined(words))
     module = import_module(f"{__package__}.commands.{arguments.command}")
-    if is_program:
-        on_end(interrupt)
     try:
+        if is_program:
+            on_end(interrupt)
         status: int = module.run(arguments)
+        sys.stdout.flush()
     except WrongRequest as error:
         goes_on = "; mend that, then the same command with --run goes on" if isinstance(error, CannotWrite) else ""
         console(stderr=True).print(f"attention-bench: {error}{goes_on}", style="bold", soft_wrap=True, markup=False)
-        return NOT_COMPARABLE if isinstance(error, NotComparable) else WRONG
+        return error.status
     except OSError as error:
         if error.filename is None:
             raise
         console(stderr=True).print(f"attention-bench: {error.filename}: {error.strerror}", style="bold", markup=False)
-        return WRONG
+        return UNMEASURED
     except KeyboardInterrupt:
         console(stderr=True).print("attention-bench: interrupted; what was measured is kept", style="bold")
         return INTERRUPTED

@@ -1,10 +1,21 @@
-"""`python -m pytest bench` is `python -m bench run`: pytest reads the options, and no test runs."""
+"""`python -m pytest bench` measures as `python -m bench run` does; then each case is a test of pytest-benchmark."""
+
+import argparse
+from pathlib import Path
 
 import pytest
 
-from bench.harness import options
-from bench.machine.signals import INTERRUPTED, interrupt, on_end, restore
+from bench.commands import options
+from bench.machine.signals import forget, interrupt, on_end, restore
 from bench.plan.errors import WrongRequest
+from bench.plan.statuses import INTERRUPTED
+from bench.plan.sweep import Sweep
+
+SWEEP = pytest.StashKey[Sweep]()
+"""The sweep that the options ask for."""
+
+FOLDER = pytest.StashKey[Path]()
+"""The folder of the run; missing if cases are only listed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -12,21 +23,35 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     options.add(lambda title: parser.getgroup(f"attention-bench: {title}").addoption)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Measure in place of a session of tests; a wrong request and Ctrl-C have pytest's statuses."""
-    option = config.option
-    if option.help or option.version:
-        return None
-    from bench.commands.run import run  # slow to import
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse processes of pytest-xdist, each of which would measure."""
+    if getattr(config.option, "numprocesses", None):
+        raise pytest.UsageError("-n must be left out: cases are measured one after the other")
 
-    option.list |= option.collectonly
-    handlers = on_end(interrupt)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Measure before the tests of cases are collected; with --collect-only or --list they are only named."""
+    option = session.config.option
+    option.collectonly |= option.list
     try:
-        with config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-            status = run(option)
+        session.config.stash[SWEEP] = sweep = options.sweep(option)
+        if not option.collectonly:
+            session.config.stash[FOLDER] = _measured(sweep, option)
     except WrongRequest as error:
         raise pytest.UsageError(*str(error).splitlines()) from None
+
+
+def _measured(sweep: Sweep, option: argparse.Namespace) -> Path:
+    """Return the folder of a run that is measured; after Ctrl-C pytest ends with its own status."""
+    from bench.commands import run  # slow to import
+
+    handlers = on_end(interrupt)
+    try:
+        status, folder = run.measured(sweep, option)
     finally:
         restore(handlers)
-    return int(pytest.ExitCode.INTERRUPTED) if status == INTERRUPTED else status
+        forget()
+    if status == INTERRUPTED:
+        pytest.exit("interrupted", returncode=pytest.ExitCode.INTERRUPTED)
+    return folder

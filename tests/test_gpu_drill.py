@@ -29,7 +29,7 @@ NO_GPU = "needs a CUDA device: it has events"
 @pytest.mark.slow
 def test_a_rehearsed_run_is_packed_with_all_that_a_run_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines and log are in OUT beside journal, table, page and pictures of a run, whose workers make their times up."""
-    monkeypatch.setenv("PYTEST_PLUGINS", "tests.scripted_plugin")
+    monkeypatch.setenv("PYTEST_PLUGINS", "tests.scripted")
     assert drill.main([str(tmp_path), "--device", "cpu", "--parts", "timings", "--within-s", "7200"]) == 0
     _, line, last = (tmp_path / drill.LINES).read_text().splitlines()
     assert line.startswith("timings: passed: host ")

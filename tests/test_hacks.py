@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.engine import run as engine
 from bench.plan.sweep import Effort, Sweep
 from bench.sampling.rounds import Length
-from bench.store.table import load
 from tests import hacks
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def test_no_hack_is_rewarded(tmp_path: Path) -> None:
         for at, asked in expected.items():
             while missing := [name for name in run.missing(at) if name in asked]:  # a crash is tried again
                 run.replicate(at, missing, SHORTEST)
-    results = load(tmp_path).fillna({"detail": ""})
+    results = AnalysedRun(tmp_path).whole.fillna({"detail": ""})
     for at, patterns in expected.items():
         of_point = (results["mode"] == at.mode) & (results["num_tokens"] == at.num_tokens)
         table = results[of_point].set_index("implementation")

@@ -16,8 +16,8 @@ import torch
 
 import impls
 from bench.cli import main
+from bench.commands import options
 from bench.engine import model_look
-from bench.harness import options
 from bench.machine import facts
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
 from impls.layers.vit import ViTAttention
@@ -34,12 +34,16 @@ README = DOCUMENTS["README.md"]
 ALL = "\n".join(DOCUMENTS.values())
 COMMANDS = sorted({*re.findall(r"python -m bench (\w+)", README)})
 
+OF_PYTEST = ("--collect-only", "--benchmark-", "--junitxml")
+"""The beginnings of options of pytest and pytest-benchmark in the documents."""
+
 KERNEL = "from impls.attend.eager import attend\n"
 
 
 def blocks(text: str, language: str = "") -> list[str]:
     """Return the code blocks of a language in a document."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    every = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [block for name, block in every if name == language]
 
 
 def examples(language: str) -> dict[str, str]:
@@ -63,7 +67,7 @@ def command_lines() -> Iterator[list[str]]:
 
 def measuring() -> list[list[str]]:
     """Return the options of every command that measures a sweep, those with a placeholder left out."""
-    begins = (["nox", "-s", "bench", "--"], ["python", "-m", "pytest", "bench"])
+    begins = (["nox", "-s", "bench", "--"], ["python", "-m", "bench", "run"], ["python", "-m", "pytest", "bench"])
     asked = [words[4:] for words in command_lines() if words[:4] in begins]
     return [words for words in asked if not {"[options]", "DIR", "NAME", "--help"} & {*words}]
 
@@ -73,7 +77,7 @@ def asked(words: list[str]) -> Sweep:
     parser = argparse.ArgumentParser()
     options.add(lambda _title: parser.add_argument)
     given, others = parser.parse_known_args(words)
-    assert {*others} <= {"--collect-only"}
+    assert all(word.startswith(OF_PYTEST) for word in others)
     return options.sweep(given)
 
 
@@ -137,7 +141,7 @@ def test_every_command_is_written_with_options_that_it_has(command: str, capsys:
     for words in command_lines():
         is_ours = words[:4] == ["python", "-m", "bench", command] or words[:3] == ["nox", "-s", command]
         used = {word for word in words[3:] if re.match(r"--[a-z]", word)} if is_ours else set()
-        assert used <= flags, words
+        assert used <= {*flags, "--help"}, words
 
 
 @pytest.mark.parametrize("words", measuring(), ids=" ".join)
@@ -149,11 +153,14 @@ def test_every_command_that_measures_can_be_met(
     One says that it has 10 points.
     """
     (tmp_path / "mykernel.py").write_text(KERNEL)
-    (tmp_path / "mylayer.py").write_text("class MyAttention: ...\n")
+    # modules are looked for, not imported
+    for name in ("mylayer", "mypackage", "myruntime", "diffusers/models/attention_dispatch"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{name}.py").touch()
     (tmp_path / "mine.toml").write_text(blocks(README, "toml")[0])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(facts, "visible_cores", lambda: 4)
-    monkeypatch.setattr(model_look, "shaped", tuple)  # no model is made to see its shapes
+    monkeypatch.setattr(model_look, "shaped", lambda points, **_: points)  # no model is made to see its shapes
     count = len(asked(words).points)
     assert count == 10 if {"128:2048:x2", "6,12"} <= {*words} else count
 
@@ -226,7 +233,7 @@ def test_the_script_of_an_array_job_runs_each_task_with_its_shard(tmp_path: Path
             time.sleep(0.2)
     lines = sorted((tmp_path / "words").read_text().splitlines())
     shards = [f"--shard {task}/4 --run {tmp_path}/vit/shard-{task}" for task in range(1, 5)]
-    assert lines == [f"-m pytest bench --sweep vit {shard}" for shard in shards]
+    assert lines == [f"-m bench run --sweep vit {shard}" for shard in shards]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

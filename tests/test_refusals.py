@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.harness import options
+from bench.commands import options
 from tests.refusals import refusal
 
 PUBLISHED = Path(__file__).parents[1] / "results" / "published"
@@ -79,9 +79,16 @@ OF_SWEEPS = {
     "--bound 200%": "bound = 2.0 must be a share above 0 and below 1, such as 0.02 for 2 %",
     "--within soon": "--within soon must be a duration such as 90s, 30m or 1h",
     "--no-race --within 3m": "within_s needs a race: with equal shares budget_s says how long a point takes",
+    "--num-heads six": "--num-heads six must be whole numbers or ranges, as 128:2048:128 or 128:2048:x2",
+    "--qkv-bias yes": "--qkv-bias yes must be true or false",
+    "--qk-scale 1,small": "--qk-scale 1,small must be numbers",
+    "--processes few": "--processes few must be a whole number of at least 1",
+    "--fail-on incorect": "unknown status of --fail-on 'incorect'; expected one of unsupported, incorrect, ",
+    "--extend": "--extend adds to a run, and without --run DIR there is none",
+    "--run .": "--run . must be a run folder, an empty one or a new one; it has ",
     "--shard 5/4": "--shard 5/4 must be I/N with whole numbers and 1 <= I <= N, such as 1/4",
 }
-"""Options of `pytest bench`, each with the beginning of its message; the status is 4."""
+"""Options of `run`, each with the beginning of its message; the status is 2."""
 
 
 @pytest.fixture(scope="module")

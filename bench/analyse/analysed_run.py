@@ -10,7 +10,7 @@ from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
-from bench.store import plan, table
+from bench.store import table
 from bench.store.record import Record
 from bench.store.saved_run import SavedRun
 
@@ -23,18 +23,23 @@ class AnalysedRun(SavedRun):
 
     @cached_property
     def whole(self) -> pd.DataFrame:
-        """The results as in a saved run, from the journal of a folder; raises WrongRequest if there are none."""
+        """The results as in a saved run, from the journal of a run folder; raises WrongRequest if there are none."""
         if not (self.is_folder and self.contents.path.exists()):
             return super().whole
-        if not self.contents.records:
-            raise WrongRequest(f"{self.contents.path} holds no rows")
+        if self.planned is None or not self.contents.records:
+            raise WrongRequest(f"{self.contents.path} holds no rows, or no plan of them")
+        return table.visible(self.results)
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """The results of the journal as results.csv holds them: texts quote other programs."""
         self.summary.pool()
-        return table.visible(table.of_rows(self.summary.all_rows()))
+        return table.of_rows(self.summary.all_rows())
 
     @cached_property
     def summary(self) -> Summary:
         """The rows of all points, made of the journal's records."""
-        sweep = self.planned or plan.of_records(self.contents)
+        sweep = self.planned
         if sweep is None:
             return Summary("")
         by_point = grouped(self.contents.records, lambda record: record.case.point)

@@ -68,9 +68,14 @@ def log_latencies(rows: Sequence[Row]) -> Estimates:
 
 
 def log_speedups(rows: Sequence[Row]) -> Estimates:
-    """Return the logarithms of the rows' speed-ups; the baseline's has no error."""
-    columns = ("speedup", "speedup_low", "speedup_high", "log_ratio_freedom")
-    return of_ratios(*(numbers(rows, name) for name in columns), confidence=PAIR)
+    """Return the logarithms of the rows' speed-ups; the baseline's has no error.
+
+    A results file doesn't say of how many degrees of freedom their intervals are: it counts as many.
+    """
+    value, low, high = (numbers(rows, name) for name in ("speedup", "speedup_low", "speedup_high"))
+    freedom = numbers(rows, "log_ratio_freedom")
+    freedom = np.where(np.isnan(freedom) & ~np.isnan(low), MOST_FREEDOM, freedom)
+    return of_ratios(value, low, high, freedom, confidence=PAIR)
 
 
 def numbers(rows: Sequence[Row], column: str) -> Array:

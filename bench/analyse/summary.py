@@ -32,8 +32,8 @@ from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, cont
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, t_quantile
 from bench.store.journal import latest
 from bench.store.metrics import combine, derive
-from bench.store.record import STATUSES, Record
-from bench.store.table import COLUMNS, SCHEMA_VERSION, of_rows
+from bench.store.record import SCHEMA_VERSION, STATUSES, Record
+from bench.store.table import COLUMNS, of_rows
 
 FLAGGED_PER_S = 20
 """A sample is flagged if more involuntary context switches a second interrupt it. A switch may cost a millisecond, so
@@ -360,8 +360,7 @@ def _calls_per_timing(record: Record) -> int:
 def flagged(record: Record) -> Iterator[bool]:
     """Yield of each sample whether other processes of the host disturbed it: never if the device's time was taken."""
     samples, on_host = record.samples, record.case.point.timing == HOST
-    others = samples.others or (0.0,) * len(samples.rounds)
-    for timings, switches, share in zip(samples.timings_s, samples.switches, others, strict=True):
+    for timings, switches, share in zip(samples.timings_s, samples.switches, samples.others, strict=True):
         seconds = sum(timings) * _calls_per_timing(record)
         interrupted = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
         yield on_host and (interrupted or share > BUSY_SHARE)

@@ -21,14 +21,11 @@ NAMES = (
 )  # fmt: skip
 """The commands, in the order of the help."""
 
-FINE, BAD, WRONG, NOT_COMPARABLE = 0, 1, 2, 3
-"""The exit statuses: fine, something measured is bad, the request is wrong, the results are not comparable."""
-
 
 def say(*lines: str, stderr: bool = False) -> None:
     """Print lines as they are, however long."""
     for line in lines:
-        console(stderr=stderr).print(line, soft_wrap=True, markup=False)
+        console(stderr=stderr).print(line, soft_wrap=True, markup=False, emoji=False)
 
 
 def write(path: Path, text: str) -> None:

@@ -10,18 +10,18 @@ from pathlib import Path
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.padding import Packing, packing
-from bench.commands import BAD, FINE, put, say, write
+from bench.commands import options, put, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
+from bench.commands.progress import moving, waiting
 from bench.engine.model_look import NotSeen, look
 from bench.engine.run import Run
-from bench.harness import options
-from bench.harness.progress import moving, waiting
 from bench.machine import monotonic
 from bench.plan import names
 from bench.plan.case import AS_IS, Point
 from bench.plan.errors import WrongRequest, suggestion
 from bench.plan.invocation import suite
 from bench.plan.layers import LAYERS
+from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Effort, Sweep
 from bench.show import advice as show
 from bench.show import model_sweep
@@ -180,7 +180,7 @@ def _compared(
         known = {
             each.point: analyse.compared(
                 each,
-                run.records.rows(each.point),
+                run.rows(each.point),
                 run.summary.contrasts(each.point),
                 dict.fromkeys([*controls, *each.first["settings"], *compiled, *extra]),
             )
@@ -203,7 +203,7 @@ def _packed(asked: Sweep, cores: Sequence[Point], folder: Path, is_quiet: bool) 
             f"packing: {implementation or 'reference'}, {stage}"
         )
         [*run.measured()]
-        return {core: packing(core, measured(run.records.rows(core))) for core in cores}
+        return {core: packing(core, measured(run.rows(core))) for core in cores}
 
 
 def _put(answers: Sequence[Advice], parts: Iterable[list[Block]], form: str, folder: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.harness import options
+from bench.commands import options
 from bench.plan.verdicts import MARGIN, REGRESSIONS, VERDICTS, hyphened
 from bench.store.journal import JOURNAL
 
@@ -214,7 +214,7 @@ def add_summarise(parser: argparse.ArgumentParser) -> None:
 
 
 def add_merge(parser: argparse.ArgumentParser) -> None:
-    """Join the shards of a sweep, from one machine or several, into one run."""
+    """Join the shards of a sweep into one run."""
     parser.add_argument(
         "out", metavar="OUT", type=Path, help="the merged run: a new folder, or one of an earlier merge"
     )

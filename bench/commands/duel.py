@@ -13,12 +13,11 @@ from pathlib import Path
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.verdict import change, needed
-from bench.commands import BAD, FINE, in_format, put, say, write
+from bench.commands import in_format, options, put, say, write
 from bench.commands.arguments import FORMATS
+from bench.commands.progress import Progress, waiting
 from bench.engine.duel import Duel, Ground, grounds
 from bench.engine.model_look import NotSeen, shaped
-from bench.harness import options
-from bench.harness.progress import Progress, waiting
 from bench.machine import monotonic
 from bench.machine.facts import here
 from bench.plan.case import AFTER, BEFORE
@@ -28,6 +27,7 @@ from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
 from bench.plan.names import check_layers, search_path
 from bench.plan.sides import Side, sides_of
+from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import doubts
 from bench.show.comparison import duel as show
@@ -172,7 +172,7 @@ def _sweeps(arguments: argparse.Namespace, grounds: tuple[Ground, Ground]) -> tu
 def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Side]) -> Sweep:
     """Return the points of a side as a race of both, the first as the baseline, with a control.
 
-    Without --sweep they are the product of the options, as in `pytest bench`: one point if each has one value.
+    Without --sweep they are the product of the options, as in `run`: one point if each has one value.
     """
     side, names = ground.side, tuple(each.name for each in sides)
     is_elsewhere = bool(side.checkout or side.python)

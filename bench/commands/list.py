@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from bench.commands import FINE, put
+from bench.commands import put
 from bench.machine import facts, nvml
 from bench.plan import names
 from bench.plan.case import COLUMNS
 from bench.plan.device import CPU, KINDS
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, MODELS, expand
 from bench.plan.layers import LAYERS
+from bench.plan.statuses import FINE
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.blocks import GAP, HEAD, Lines, definitions
 from bench.show.documented import matrix

@@ -1,18 +1,18 @@
-"""Join the shards of a sweep, from one machine or several, into one run."""
+"""Join the shards of a sweep into one run."""
 
 import argparse
 
-from bench.commands import FINE, say
+from bench.commands import say
 from bench.engine.merge import merge
+from bench.plan.statuses import FINE
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Merge runs, and print what each machine's run holds now."""
-    done, notices = merge(arguments.out, arguments.shards)
-    say(*(f"warning: {notice}" for notice in notices))
-    for each in done:
-        say(
-            f"{each.folder}: {each.before + each.added} records of {each.points} of {each.planned} points on "
-            f"{each.name}, {each.added} of them new"
-        )
+    """Merge runs, and print what the merged run holds now."""
+    done = merge(arguments.out, arguments.shards)
+    say(*(f"warning: {notice}" for notice in done.notices))
+    say(
+        f"{arguments.out}: {done.before + done.added} records of {done.points} of {done.planned} points, "
+        f"{done.added} of them new"
+    )
     return FINE

@@ -2,9 +2,10 @@
 
 import argparse
 
-from bench.commands import BAD, FINE, put, say
+from bench.commands import put, say
 from bench.engine.admission import check_devices
 from bench.plan.errors import WrongRequest
+from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep
 from bench.profiling import traces
 from bench.show import profile as show

@@ -3,8 +3,9 @@
 import argparse
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.commands import FINE, say
+from bench.commands import say
 from bench.plan.errors import WrongRequest
+from bench.plan.statuses import FINE
 
 
 def run(arguments: argparse.Namespace) -> int:

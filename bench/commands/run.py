@@ -7,16 +7,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from bench.commands import BAD, FINE
+from bench.commands import options, say
+from bench.commands.progress import Progress
 from bench.engine import admission
 from bench.engine.pool import Pool
-from bench.harness import options
-from bench.harness.progress import Progress, put, say
-from bench.machine.signals import INTERRUPTED
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite
+from bench.plan.statuses import BAD, FINE, INTERRUPTED
+from bench.plan.sweep import Sweep
 from bench.show.terminal.console import console, rendered
 from bench.show.text import counted
 
@@ -27,14 +25,21 @@ if TYPE_CHECKING:  # slow to import, and the first line should appear at once
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure a sweep while its progress is shown, and say what it found; BAD if a point fails by `--fail-on`."""
-    sweep, fail_on, shown = options.sweep(arguments), options.fail_on(arguments), console()
+    sweep = options.sweep(arguments)
     if arguments.list:
         for point in sweep.points:
-            put(shown, point.name)
+            say(point.name)
         return FINE
+    status, _ = measured(sweep, arguments)
+    return status
+
+
+def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
+    """Measure a sweep as `run` does, and return the status and the folder."""
+    admission.check_devices(sweep)  # before there is a folder
     shard = f"-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else ""
     folder = options.run_folder(arguments, f"{sweep.name}{shard}")
-    progress, opened = Progress(sweep, sweep.points, shown), None
+    fail_on, progress, opened = options.fail_on(arguments), Progress(sweep, sweep.points, console()), None
     try:
         with ExitStack() as stack:
             stack.callback(progress.close)
@@ -48,35 +53,35 @@ def run(arguments: argparse.Namespace) -> int:
             opened = stack.enter_context(Run(sweep, folder, pools=[pool], frontier=not arguments.no_frontier, **of_run))
             progress.follow(opened)
             for point in opened.measured(answered=progress.told):
-                if opened.records.of(point):  # else its base waits
+                if opened.records(point):  # else its base waits
                     progress.told(point)
             progress.close()
-            return _told(opened, shown, fail_on)
+            return _told(opened, fail_on), folder
     except KeyboardInterrupt:
-        return _interrupted(opened, shown)
+        return _interrupted(opened), folder
 
 
-def _told(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
+def _told(run: "Run", fail_on: tuple[str, ...] | None) -> int:
     """Print what a run found, draw the pictures, write the page, and return the status."""
-    if not run.records.contents.records:
+    if not run.contents.records:
         return FINE
     from bench.show import summary
 
-    saved = run.run_folder.saved
+    saved, shown = run.saved, console()
     end, width = summary.blocks(saved.whole, run.sweep.baseline, run.sweep), min(shown.width, summary.WIDEST)
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
-        say(shown, f"warning: {warning}", "yellow")
+        say(f"warning: {warning}")
     for line in summary.go_on(_command(run), run.sweep.effort, run.summary, run.sweep.points):
-        put(shown, line)
-    is_drawn = not run.records.has_new and saved.page.exists() and not saved.traces.exists()
-    page = saved.page if is_drawn else _drawn(saved, shown)
+        say(line)
+    is_drawn = not run.has_new and saved.page.exists() and not saved.traces.exists()
+    page = saved.page if is_drawn else _drawn(saved)
     for line in summary.where(run.folder, page):
-        put(shown, line)
-    return _status(run, shown, fail_on)
+        say(line)
+    return _status(run, fail_on)
 
 
-def _drawn(saved: "AnalysedRun", shown: Console) -> Path | None:
+def _drawn(saved: "AnalysedRun") -> Path | None:
     """Write the page of a run, which is returned, and draw its pictures.
 
     A line says what could not be made, why, and how to make it later.
@@ -88,7 +93,7 @@ def _drawn(saved: "AnalysedRun", shown: Console) -> Path | None:
         except Exception as error:  # whatever a library of charts raises
             kind = "" if isinstance(error, WrongRequest) else f"{type(error).__name__}: "
             why = f"{kind}{str(error).strip()}".partition("\n")[0].removesuffix(": ")
-            put(shown, f"No {what}: {why}. To make it later: {suite()} {command} {shlex.quote(str(saved.folder))}")
+            say(f"No {what}: {why}. To make it later: {suite()} {command} {shlex.quote(str(saved.folder))}")
     return page
 
 
@@ -117,37 +122,36 @@ MADE_AT_END: Any = (
 """What is made of a run at its end, the command that makes it later, and what makes it."""
 
 
-def _status(run: "Run", shown: Console, fail_on: tuple[str, ...] | None) -> int:
+def _status(run: "Run", fail_on: tuple[str, ...] | None) -> int:
     """Return the status of a run, and say why it is BAD, each reason once."""
     from bench.show.failures import failing
 
     bad, gpus = Counter[str](), run.environment.identity["gpus"]
-    for point in filter(run.records.of, run.sweep.points):
+    for point in filter(run.records, run.sweep.points):
         lacks = bool(admission.missing_devices([point], gpus))
-        of = failing(run.records.rows(point), fail_on, lacks_device=lacks, baseline=run.sweep.baseline)
+        of = failing(run.rows(point), fail_on, lacks_device=lacks, baseline=run.sweep.baseline)
         bad.update([", ".join(reason.brief for reason in of)] if of else [])
     if not bad:
         return FINE
-    say(shown, f"failed, so the exit status is 1: {sum(bad.values())} of {counted(len(run.sweep.points), 'point')}")
+    say(f"failed, so the exit status is 1: {sum(bad.values())} of {counted(len(run.sweep.points), 'point')}")
     for reason, count in bad.items():
-        say(shown, f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
+        say(f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
     return BAD
 
 
-def _interrupted(run: "Run | None", shown: Console) -> int:
+def _interrupted(run: "Run | None") -> int:
     """Say what is kept after Ctrl-C and how to go on."""
-    put(shown, "")
+    say("")
     if run is None:
-        say(shown, "Interrupted before anything was measured.")
+        say("Interrupted before anything was measured.")
         return INTERRUPTED
     points, cases = run.sweep.points, run.measured_cases()
     say(
-        shown,
         f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
         f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}.",
     )
-    put(shown, f"Go on:  {_command(run)}")
-    put(shown, f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
+    say(f"Go on:  {_command(run)}")
+    say(f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
     return INTERRUPTED
 
 

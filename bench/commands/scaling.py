@@ -2,7 +2,8 @@
 
 import argparse
 
-from bench.commands import FINE, say
+from bench.commands import say
+from bench.plan.statuses import FINE
 from bench.show.terminal import scaling
 from bench.show.terminal.console import console, render
 from bench.store.saved_run import SavedRun

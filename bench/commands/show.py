@@ -7,13 +7,12 @@ import pandas as pd
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.selection import most_important, point_count, went_wrong, where
-from bench.commands import FINE, put, say
+from bench.commands import put, say
 from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.errors import WrongRequest
-from bench.show.blocks import HEAD, Lines
+from bench.plan.statuses import FINE
 from bench.show.failures import blocks
 from bench.show.terminal.results import results
-from bench.store.saved_run import runs_of
 from bench.store.table import without_control
 
 
@@ -21,18 +20,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the results by point, and the failures."""
     if arguments.top is not None and arguments.top < 1:
         raise WrongRequest(f"--top {arguments.top} must be at least 1")
-    runs = runs_of(arguments.run)
-    for name, saved in runs.items():
-        if len(runs) > 1:
-            put([Lines([f"machine {name}"], HEAD)])
-        _show(saved, arguments)
-        if len(runs) > 1:
-            say("")
+    _show(arguments.run, arguments)
     return FINE
 
 
 def _show(saved: AnalysedRun, arguments: argparse.Namespace) -> None:
-    """Print the results of one machine."""
     if not saved.is_alone:
         say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole

@@ -17,16 +17,16 @@ from typing import Any
 
 from bench.analyse.flags import launch_bound
 from bench.analyse.rows import shown_by
-from bench.commands import FINE, say
+from bench.commands import options, say
+from bench.commands.progress import START, waiting
 from bench.engine.member import Member
 from bench.engine.trial import Trial
-from bench.harness import options
-from bench.harness.progress import imported, waiting
 from bench.plan import names
 from bench.plan.case import AS_IS
 from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
+from bench.plan.statuses import FINE
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.show import intervals
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.path.insert(0, folder)  # before the first process starts
         try:
             with ExitStack() as stack:
-                with waiting(f"starting processes: {imported(sweep)}"):
+                with waiting(START):
                     trial = stack.enter_context(Trial(point, baseline, sweep.effort.timeout_s))
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(trial, Versions(name, file, Path(folder)), baseline)

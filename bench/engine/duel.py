@@ -217,10 +217,10 @@ class Duel(Run):
         if point not in self._broken or not (missing := self.missing(point, processes)):
             return
         broken, status, detail = self._broken[point]
-        number, origin = self.records.next_process(point), Origin.of(self.environment, point.device, now())
+        number, origin = self.next_process(point), Origin.of(self.environment, point.device, now())
         other: dict[str, Any] = {"status": "skipped", "detail": NOT_ALONE, "own_cause": False}
         ends = dict.fromkeys(missing, other) | {self.names[broken]: {"status": status, "detail": detail}}
-        self.records.keep([Record(Case(point, name), number, origin=origin, **end) for name, end in ends.items()])
+        self.write([Record(Case(point, name), number, origin=origin, **end) for name, end in ends.items()])
 
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write the records of members, but none if one is tried again: the others were skipped because of it."""

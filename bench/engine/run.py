@@ -1,35 +1,39 @@
-"""A run: worker processes measure every point of a sweep, one at a time, and each result is stored at once."""
+"""A run: a folder in which a sweep is measured, its records so far, and what is missing there."""
 
 import dataclasses
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from bench.analyse.analysed_run import AnalysedRun, in_order
 from bench.analyse.forecast import LEAST_RACE_S
-from bench.analyse.rows import grouped
+from bench.analyse.rows import Row, grouped
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import admission
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.race import Answered, Race
-from bench.engine.records import Records
 from bench.engine.replicate import Replicate, now
-from bench.engine.run_folder import RunFolder
 from bench.engine.schedule import equal_shares
 from bench.engine.worker import unheard
 from bench.machine import facts, git, monotonic, nvml, quiet
-from bench.plan.case import Case, Point
+from bench.plan.case import CONTROL, Case, Point
 from bench.plan.device import HOST
+from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.grid import without_columns
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
-from bench.store import environment
+from bench.store import environment, files, journal, table
 from bench.store import plan as stored
 from bench.store.environment import Environment
+from bench.store.files import Lock
+from bench.store.journal import latest
 from bench.store.record import Origin, Record
 
 MOST_DEATHS = 2
@@ -45,13 +49,12 @@ Heard = Callable[[Point, int, str, str], None]
 class Run:
     """A measurement of a sweep into a run folder; it is a context manager, inside which points are measured.
 
-    Entering it raises WrongRequest if the sweep has more threads than there are cores, if the folder can't be written
-    or another process writes into it, or if it has another sweep or results that were measured under other conditions.
-    Then `records` has the results so far, and `warnings` lists problems of the machine and repairs of the folder.
-    With `extend` the sweep may add to the folder's own.
-    `servers` is the number of servers that fork processes; by default, one for each replicate of a point.
-    With `retry_failed` all cases that failed in an earlier session are tried again; without it only those that are not
-    known to be the cause of their failure.
+    Inside it only this process may write into the folder. Entering it raises WrongRequest if the sweep has more threads
+    than there are cores, if another process writes into the folder, or if it has another sweep or results that were
+    measured under other conditions; CannotWrite if the folder can't be written. `warnings` lists problems of the
+    machine and faults of the folder.
+    With `extend` the sweep may add to the folder's own. With `retry_failed` all cases that failed in an earlier session
+    are tried again; without it only those that are not known to be the cause of their failure.
     With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
     end. `pools` are those of its processes, the baseline's first; without them it makes its own. With `frontier` a case
     is skipped if the same one with fewer tokens ran out of memory.
@@ -62,7 +65,6 @@ class Run:
         self,
         sweep: Sweep,
         folder: Path,
-        servers: int | None = None,
         *,
         extend: bool = False,
         retry_failed: bool = False,
@@ -71,21 +73,29 @@ class Run:
         frontier: bool = True,
     ) -> None:
         self.sweep = sweep
-        self._has_frontier = frontier
         self.folder = folder
         self.retry_failed = retry_failed
         self.heard: Heard = unheard
-        self._pools = pools or [Pool.of(sweep, servers)]
-        self._pool = self._pools[0]
-        self._needed = sweep.implementations if needs_all else ()
-        self.run_folder = RunFolder(sweep, folder, extend=extend)
+        self.warnings: list[str] = []
+        self.contents = journal.Contents(folder / journal.JOURNAL)
+        self.summary = Summary(sweep.baseline)
         self.deaths = Deaths()
         self.needs_both = False
+        self._has_frontier = frontier
+        self._extend = extend
+        self._needed = sweep.implementations if needs_all else ()
+        self._pools = pools or [Pool.of(sweep)]
+        self._pool = self._pools[0]
+        self._lock = Lock(folder)
+        self._stack = ExitStack()  # holds the lock
+        self._by_point: dict[Point, list[Record]] = {}
+        self._fresh: set[tuple[Case, int]] = set()  # of this session
+        self._saved: AnalysedRun | None = None
+        self._tabulated: int | None = None  # the number of records in results.csv, None until the folder is open
         self._seeds: dict[Point, int] = {}
         self._places = {point: place for place, point in enumerate(sweep.points)}
-        self._last_uses = {(point.allocator, point.threads): point for point in sweep.points}  # of settings of a server
+        self._last_uses = {(point.kind.name, point.allocator, point.threads): point for point in sweep.points}
         self._shapes = grouped(sweep.points, _without_tokens)
-        self.warnings: list[str] = []
         self._begin_s = monotonic.now_s()
 
     def __enter__(self) -> Self:
@@ -93,10 +103,12 @@ class Run:
             admission.check_threads(self.sweep)
             if self._pool.python is None:
                 admission.check_devices(self.sweep)
-            self.run_folder.prepare()
+            planned = self._read()
             if self.sweep.effort.race:
                 self._begin_s -= self.summary.measured_s()
-            self.warnings = [*self.run_folder.notices, *self._open()]
+            self.environment, warnings = self.observe()
+            self._open(planned)
+            self.warnings = [*self.contents.notices(), *warnings]
         except BaseException:
             self.close()
             raise
@@ -106,13 +118,28 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """End all workers and unlock the folder."""
+        """End all workers, write what is not yet in results.csv, and unlock the folder."""
         for pool in self._pools:
             pool.close()
-        self.run_folder.close()
+        with self._stack, suppress(WrongRequest):  # the journal has everything
+            self.tabulate()
 
-    def _open(self) -> list[str]:
-        """Open the folder for what this machine is and the state in which it was seen, and return warnings.
+    def _read(self) -> Sweep:
+        """Lock the folder, read its journal, and return the plan that it gets; this needs no worker."""
+        self._stack.enter_context(self._lock)
+        path = self.contents.path
+        if path.exists():
+            with refusing(f"the run folder {self.folder} can't be written", CannotWrite):
+                os.close(os.open(path, os.O_RDWR | os.O_APPEND))
+        self.contents = journal.scan(self.folder)
+        planned = stored.continued(self.sweep, stored.of(self.contents), self.folder, extend=self._extend)
+        self._by_point = grouped(self.contents.records, lambda record: record.case.point)
+        for records in self._by_point.values():
+            self.summary.put(in_order(records, self.sweep))
+        return planned
+
+    def observe(self) -> tuple[Environment, list[str]]:
+        """Return what this machine is and the state in which it was seen, and warnings.
 
         A run that has nothing to do, or too little time left for it, starts no server and measures nothing; it must be
         of this machine all the same.
@@ -120,17 +147,40 @@ class Run:
         before = environment.load(self.folder)
         if before and self._has_nothing_to_do():
             self._begin_s = monotonic.now_s() - self.sweep.effort.seconds(len(self.sweep.points))
-            self.run_folder.open(dataclasses.replace(before, identity={**before.identity, **facts.of_machine()}))
-            return []
+            return dataclasses.replace(before, identity={**before.identity, **facts.of_machine()}), []
         self._pool.settle()
         state = quiet.watch()
-        self.run_folder.open(self._observed(dataclasses.asdict(state)))
+        here = self._observed(dataclasses.asdict(state))
         threads = max(point.threads for point in self.sweep.points)
         times_the_host = any(point.timing == HOST for point in self.sweep.points)
-        return [
+        return here, [
             *(quiet.warnings(state, threads, facts.physical_cores()) if times_the_host else ()),
             *nvml.warnings(self._gpus),
         ]
+
+    def _open(self, planned: Sweep) -> None:
+        """Write the plan and the environment, unless the folder's records are of another one."""
+        self._check_origin()
+        with refusing(f"the run folder {self.folder} can't be written", CannotWrite):
+            environment.save(self.environment, self.folder)
+            stored.keep(planned, self.contents)
+        if self.folder in self._lock.made:
+            files.hide(self.folder)
+        self._tabulated = 0
+
+    def _check_origin(self) -> None:
+        """Raise WrongRequest if the folder's records come from another environment than this one."""
+        here, before = self.environment, environment.load(self.folder)
+        if before and (differing := "; ".join(environment.differences(before, here))):
+            raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
+        elsewhere = Counter(record.origin.env_id for record in self.contents.records)
+        del elsewhere[here.env_id]
+        if elsewhere:
+            counts = ", ".join(f"{count} of {env_id}" for env_id, count in elsewhere.items())
+            raise WrongRequest(
+                f"{self.folder} holds records of another environment: {counts}; this is {here.env_id}; "
+                "use another folder"
+            )
 
     @property
     def _gpus(self) -> list[str]:
@@ -173,20 +223,19 @@ class Run:
         """Return the number of cases that have a record of at least one process."""
         names = {*self.sweep.implementations}
         return sum(
-            len({record.case.implementation for record in self.records.of(point)} & names)
-            for point in self.sweep.points
+            len({record.case.implementation for record in self.records(point)} & names) for point in self.sweep.points
         )
 
     def leave_out(self, point: Point, processes: int) -> None:
         """Write a record for each new case that can't fit into the free memory, or ran out of it with fewer tokens."""
         missing = self.missing(point, processes)
         self._dismiss(point)
-        new = {name: self.sweep.computed_by(name) for name in missing if self.records.is_new(Case(point, name))}
+        new = {name: self.sweep.computed_by(name) for name in missing if self.is_new(Case(point, name))}
         too_large = admission.too_large(point, [*new.values()], facts.available_bytes()) | self._frontier(point)
         reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
-        number, origin = self.records.next_process(point), Origin.of(self.environment, point.device, now())
+        number, origin = self.next_process(point), Origin.of(self.environment, point.device, now())
         cases = {Case(point, name): reason for name, reason in reasons.items()}
-        self.records.keep([Record(case, number, "skipped", origin, reason) for case, reason in cases.items()])
+        self.write([Record(case, number, "skipped", origin, reason) for case, reason in cases.items()])
 
     def _frontier(self, point: Point) -> dict[str, str]:
         """Return the implementations that ran out of memory at the same point with fewer tokens, each with a reason."""
@@ -194,13 +243,13 @@ class Run:
             return {}
         shape = [each for each in self._shapes[_without_tokens(point)] if each.num_tokens < point.num_tokens]
         by_tokens = sorted(shape, key=lambda each: each.num_tokens, reverse=True)
-        reached = {name: each.num_tokens for each in by_tokens for name in self.records.out_of_memory(each)}
+        reached = {
+            record.case.implementation: each.num_tokens
+            for each in by_tokens
+            for record in self.records(each)
+            if record.status == "oom" and record.own_cause
+        }
         return {name: f"out of memory at N = {tokens}; --no-frontier tries it" for name, tokens in reached.items()}
-
-    @property
-    def environment(self) -> Environment:
-        """The environment in which the run measures."""
-        return self.run_folder.here
 
     def measured(self, points: Sequence[Point] = (), answered: Answered = unheard) -> Iterator[Point]:
         """Measure points, all of the sweep without any, and yield each when nothing more is measured at it.
@@ -213,7 +262,7 @@ class Run:
             yield from Race(self, points, self.end_s(len(points)), answered).measured()
         else:
             yield from equal_shares(self, points)
-        self.run_folder.tabulate()
+        self.tabulate()
 
     def end_s(self, points: int) -> float:
         """Return the time of the monotonic clock at which a race over so many points ends.
@@ -222,25 +271,94 @@ class Run:
         """
         return self._begin_s + self.sweep.effort.seconds(points)
 
-    @property
-    def records(self) -> Records:
-        """The records of all points so far, and the rows that follow from them."""
-        return self.run_folder.records
+    def records(self, point: Point) -> list[Record]:
+        """Return the valid records of a point, in the order in which they were measured."""
+        return latest(self._by_point.get(point, []))
 
-    @property
-    def summary(self) -> Summary:
-        """What the samples of all points say so far."""
-        return self.records.summary
+    def next_process(self, point: Point) -> int:
+        """Return the number of the point's next process."""
+        return 1 + max((record.process for record in self._by_point.get(point, [])), default=-1)
+
+    def is_new(self, case: Case) -> bool:
+        """Return whether a case has no successful record yet."""
+        return not any(record.case == case and record.status == "ok" for record in self.records(case.point))
+
+    def failed(self, point: Point) -> set[str]:
+        """Return the implementations that failed at a point and are not tried again."""
+        return {
+            record.case.implementation
+            for record in self.records(point)
+            if record.status != "ok"
+            and ((record.case, record.process) in self._fresh or (record.own_cause and not self.retry_failed))
+        }
 
     def missing(self, point: Point, processes: int | None = None) -> list[str]:
         """Return what needs more processes at a point; in a race, without what is far behind in the first of them.
 
-        `processes` is the number to reach, if not the sweep's.
+        `processes` is the number to reach, if not the sweep's. A process without a result of the baseline gives no
+        ratio, so it doesn't count, unless the baseline failed.
         """
-        effort = self.sweep.effort
-        missing = self.records.missing(point, processes or effort.processes, retry_failed=self.retry_failed)
-        behind = self.summary.behind(point) if missing and effort.race else ()
+        sweep, failed = self.sweep, self.failed(point)
+        good: dict[str, set[int]] = {}
+        for record in self.records(point):
+            if record.status == "ok":
+                good.setdefault(record.case.implementation, set()).add(record.process)
+        if sweep.baseline in sweep.implementations and sweep.baseline not in failed:
+            good = {name: measured & good.get(sweep.baseline, set()) for name, measured in good.items()}
+        wanted = processes or sweep.effort.processes
+        missing = [name for name in sweep.measured if name not in failed and len(good.get(name, ())) < wanted]
+        behind = self.summary.behind(point) if missing and sweep.effort.race else ()
         return [name for name in missing if name not in behind]
+
+    def rows(self, point: Point) -> list[Row]:
+        """Return the rows of the implementations of a measured point; their errors are by the points so far."""
+        return [row for row in self.summary.rows(point) if row["implementation"] != CONTROL]
+
+    @property
+    def has_new(self) -> bool:
+        """Whether this session has added records."""
+        return bool(self._fresh)
+
+    @property
+    def saved(self) -> AnalysedRun:
+        """The run for pages and tables, with what its records say: nothing of it is read a second time."""
+        if self._saved is None:
+            self._saved = AnalysedRun(self.folder, contents=self.contents, summary=self.summary)
+        return self._saved
+
+    def tabulate(self) -> None:
+        """Write results.csv unless it has all records; raises CannotWrite if it can't be written."""
+        count = len(self.contents.records)
+        if self._tabulated is None or self._tabulated >= count:
+            return
+        kept = f"; all that was measured is kept in {journal.JOURNAL}"
+        with refusing(f"{self.folder / table.RESULTS} can't be written", CannotWrite, kept):
+            table.save(self.saved.results, self.folder)
+        self._tabulated = count
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Add the records of a replicate at one point; they are in the journal when this returns.
+
+        Raises CannotWrite if they can't be written.
+        """
+        if not records:
+            return
+        point = records[0].case.point
+        records = [
+            dataclasses.replace(record, replicate_size=len(records), samples=record.samples.rounded())
+            for record in in_order(records, self.sweep)
+        ]
+        try:
+            self.contents.append(records)
+        except CannotWrite as error:
+            message = f"{error}; process {records[0].process} of {point.name} is lost"
+            has_journal = self.contents.path.exists()
+            raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
+        self._fresh.update((record.case, record.process) for record in records)
+        own = self._by_point.setdefault(point, [])
+        own += records
+        self.summary.put(in_order(own, self.sweep))
+        self._saved = None  # the errors of each point follow from all records
 
     def end_unneeded(self, point: Point) -> None:
         """End the servers of settings that neither this point of the sweep has nor a later one."""
@@ -253,7 +371,7 @@ class Run:
 
         A baseline that failed is not measured again.
         """
-        number = self.records.next_process(point)
+        number = self.next_process(point)
         self._dismiss(point)
         members = [self.member(Case(point, name)) for name in self._group(point, names, with_baseline)]
         baseline = next((each for each in members if each.case.implementation == self.sweep.baseline), None)
@@ -281,13 +399,13 @@ class Run:
         others = [name for name in missing if name != baseline]
         is_tight = Case(point, baseline) in alone
         group = [name for name in others if is_tight or Case(point, name) in alone][:1] or missing
-        has_failed = baseline in self.records.failed(point) - {*missing}
+        has_failed = baseline in self.failed(point) - {*missing}
         is_beside = with_baseline and baseline in self.sweep.implementations and baseline not in group
         return [baseline, *group] if is_beside and not has_failed else [*group]
 
     def member(self, case: Case) -> Member:
         """Return a case to be measured in a replicate."""
-        thorough, implementation = self.records.is_new(case), self.sweep.computed_by(case.implementation)
+        thorough, implementation = self.is_new(case), self.sweep.computed_by(case.implementation)
         allowed = self.sweep.effort.allow_error
         return Member(case, self._pool, self.environment.env_id, thorough, implementation, allow_error=allowed)
 
@@ -298,7 +416,7 @@ class Run:
     def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
         """Write a record of each member that is measured, or that failed and is not tried again."""
         ended = [member for member in members if not member.lacks_memory and not self.deaths.allow(member)]
-        self.records.keep([each.record(number, replicate.started, replicate.seed, self.environment) for each in ended])
+        self.write([each.record(number, replicate.started, replicate.seed, self.environment) for each in ended])
 
 
 class Deaths:
@@ -344,4 +462,4 @@ def run(
     sweep = stored.continued(sweep, stored.load(folder), folder, extend=extend)
     with Run(sweep, folder, extend=extend, retry_failed=retry_failed) as opened:
         for point in opened.measured():
-            yield opened.records.of(point)
+            yield opened.records(point)

@@ -5,8 +5,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-INTERRUPTED = 130
-"""The exit status of a program that Ctrl-C ended."""
+from bench.plan.statuses import INTERRUPTED
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -35,3 +34,12 @@ def interrupt(*_: object) -> NoReturn:
     """Raise KeyboardInterrupt at the first signal, and end at once at the second: workers end with their parent."""
     on_end(lambda *_: os._exit(INTERRUPTED))
     raise KeyboardInterrupt
+
+
+def forget() -> None:
+    """Have Python end with the program's status after an interrupt that the program caught.
+
+    If it came inside `exec` of a text, as a dataclass has it, `python -m` would kill itself by SIGINT at its end: until
+    the next `exec` CPython takes the interrupt for one that nobody caught.
+    """
+    exec("")  # noqa: S102 - the text is empty

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from bench.plan.statuses import UNMEASURED, WRONG
+
 NOT_FINITE = "is not finite"
 """What a reason says of a layer's numbers if any is NaN or infinite: nothing is measured, and an answer quotes it."""
 
@@ -22,15 +24,22 @@ class WrongRequest(ValueError):  # noqa: N818 - users see the message, not the n
     """The user's request is wrong; it is refused before anything runs.
 
     The message has a line for each mistake: the rule, the value that was given, and the possible values.
+    `status` is the exit status of a command that ends with it.
     """
+
+    status = WRONG
 
 
 class NotComparable(WrongRequest):
     """The two results were not measured under the same conditions."""
 
+    status = UNMEASURED
+
 
 class CannotWrite(WrongRequest):
     """Results can't be written: the disk is full, or the folder is gone. Earlier results are kept."""
+
+    status = UNMEASURED
 
 
 @contextmanager

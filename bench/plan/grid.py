@@ -265,8 +265,8 @@ def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
     return tuple(point for point in points if point in mine)
 
 
-def without_columns(point: Point, columns: Iterable[str] = OF_THE_MACHINE) -> Point:
-    """Return a point in which some columns are empty; without more, those that may follow from the machine."""
+def without_columns(point: Point, columns: Iterable[str]) -> Point:
+    """Return a point in which some columns are empty."""
     return Point(**{**vars(point), **dict.fromkeys(columns)})
 
 

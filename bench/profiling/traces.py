@@ -20,7 +20,7 @@ from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, refusing, unknown
 from bench.plan.layers import LAYERS
 from bench.show.rows import by_point
-from bench.store.profile import SCHEMA_VERSION, TRACES, Profile, file_name, save
+from bench.store.profile import TRACES, Profile, file_name, save
 from bench.store.record import Origin
 from bench.store.table import cases
 from impls.catalogue import GRAPH
@@ -67,7 +67,7 @@ def _traced(case: Case, path: Path, scratch: Path) -> Traced:
         return Traced(case, path, None, reply["reason"])
     here = facts.observe(reply["facts"], {}, {})
     origin = dataclasses.asdict(Origin.of(here, case.point.device, now()))
-    profile = Profile.from_json({"schema_version": SCHEMA_VERSION, **case.columns(), **origin, **reply["profile"]})
+    profile = Profile.from_json({**case.columns(), **origin, **reply["profile"]})
     save(profile, path.parents[1])
     operator_table(profile).to_csv(path.with_name(f"{file_name(case)}.operators.csv"), index=False)
     return Traced(case, path, profile)

@@ -92,9 +92,8 @@ def latency_text(row: Row) -> str:
 
 
 def memory_text(row: Row) -> str:
-    """Return a peak of memory, and that the system measured it if torch can't know it."""
-    by_system = row["peak_bytes"] is None and row["memory_bytes"] is not None
-    return f"{units.size(row['memory_bytes'])}{' by the system' if by_system else ''}"
+    """Return a peak of memory, empty if it isn't known."""
+    return units.size(row["memory_bytes"])
 
 
 def slower_by(row: Row) -> str:
@@ -153,7 +152,7 @@ MEANINGS = {
     "kernels": "the kernels that did the work, in short: `flash`, `products` (matrix products), `fast path` (that of "
     "`nn.MultiheadAttention`), `fused` (one operator of another runtime computes the core), `compiled`",
     "memory_bytes": "the most that one call held at once, beyond its input and weights, and what is kept between "
-    "calls; *by the system* if torch's allocator doesn't see it",
+    "calls; empty if torch's allocator doesn't see it",
 }
 """What the columns mean whose cells say more than the metric; the others have its meaning."""
 

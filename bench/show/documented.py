@@ -3,7 +3,7 @@
 `python -m bench.show.documented` replaces each table between its marks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench.analyse.flags import FLAGS
@@ -15,6 +15,7 @@ from bench.show.blocks import Lines, Table, of_texts
 from bench.show.columns import columns as shown_columns
 from bench.store.files import replace
 from bench.store.metrics import COLUMNS as METRICS
+from bench.store.table import FILE
 from impls.catalogue import IMPLEMENTATIONS, Entry
 
 ROOT = Path(__file__).parents[2]
@@ -44,10 +45,20 @@ def options() -> str:
 
 
 def metrics() -> str:
-    """Return the table of metrics, in the order of results.csv."""
+    """Return the table of the metrics in results.csv, in its order."""
+    return _metrics(name for name in FILE if name in METRICS)
+
+
+def further_metrics() -> str:
+    """Return the table of the metrics that are not in results.csv."""
+    return _metrics(name for name in METRICS if name not in FILE)
+
+
+def _metrics(names: Iterable[str]) -> str:
+    declared = [METRICS[name] for name in names]
     rows = [
         (f"`{each.name}`", each.unit.value, each.meaning + (f" (*{each.combined.words}*)" if each.combined else ""))
-        for each in METRICS.values()
+        for each in declared
     ]
     return _table(("column", "unit", "meaning"), rows)
 
@@ -81,6 +92,7 @@ def implementations() -> str:
 TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "columns": (Path("results/README.md"), columns),
     "metrics": (Path("results/README.md"), metrics),
+    "further metrics": (Path("results/README.md"), further_metrics),
     "shown": (Path("docs/terms.md"), shown),
     "letters": (Path("docs/terms.md"), letters),
     "implementations": (Path("docs/implementations.md"), implementations),

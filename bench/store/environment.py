@@ -13,7 +13,7 @@ from bench.store import files
 ENVIRONMENT = "environment.json"
 
 VARIABLES = "variables"
-"""The fact with the environment variables that change what runs; an identity without any, as an older one, lacks it."""
+"""The fact with the environment variables that change what runs; an identity without any lacks it."""
 
 
 @dataclass(frozen=True)

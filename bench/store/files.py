@@ -7,16 +7,19 @@ import os
 import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from bench.plan.errors import WrongRequest
+from bench.plan.errors import CannotWrite, WrongRequest, refusing
 from bench.plan.invocation import IS_INSTALLED, RESULTS
 
 LOCK = "writer.lock"
 
 IGNORED = ".gitignore"
+
+PART = ".part"
+"""The end of the name of a file that is being written."""
 
 MADE: set[Path] = set()
 """The folders that this process made for a run: one that stays empty goes."""
@@ -30,7 +33,7 @@ def replace(path: Path, content: str | bytes | Iterable[bytes]) -> None:
     if isinstance(content, str):
         content = content.encode(errors="surrogateescape")  # it may name a folder whose name isn't UTF-8
     parts = [content] if isinstance(content, bytes) else content
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     try:
         with temporary.open("wb") as file:
             file.writelines(parts)
@@ -76,40 +79,45 @@ def hide(folder: Path) -> None:
             path.write_text("*\n", encoding="utf-8")
 
 
-def read_objects(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the JSON objects in a file by their names; none if the file can't be read."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    objects = content if isinstance(content, dict) else {}
-    return {name: value for name, value in objects.items() if isinstance(value, dict)}
-
-
-def clear(folder: Path, names: Iterable[str]) -> None:
-    """Remove the temporary files of these names that a killed process left."""
-    for name in names:
-        for left in folder.glob(f".{name}.*"):
-            left.unlink(missing_ok=True)
-
-
 class Lock:
-    """The right to write into a folder, which the system takes back when the process ends; the file says who has it."""
+    """The right to write into a run folder; it is a context manager, and the system ends it with the process.
+
+    The folder is made if it is missing; one that was made here and stays empty goes at the end, with those above it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LOCK
+        self.made: list[Path] = []
+        self._folder = folder
         self._lock = FileLock(self.path, timeout=0, thread_local=False)
 
-    def acquire(self) -> None:
-        """Take the lock.
+    def __enter__(self) -> Self:
+        """Take the lock, and remove what a killed process left of the files that are replaced.
 
-        Raises WrongRequest if another process holds it, OSError if the folder can't be written.
+        Raises WrongRequest if a file is in the folder's place or another process writes there, CannotWrite if the
+        folder can't be written.
         """
+        every = (self._folder, *self._folder.parents)
+        self.made = [path for path in every if path in MADE or not path.exists()]
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            reason = "there is a file in its place"
+            raise WrongRequest(f"the run folder {self._folder} can't be made: {reason}") from None
+        except OSError as error:
+            raise CannotWrite(f"the run folder {self._folder} can't be made: {error.strerror}") from None
+        with refusing(f"the run folder {self._folder} can't be written", CannotWrite):
+            self._acquire()
+            for left in self._folder.glob(f".*{PART}"):
+                left.unlink(missing_ok=True)
+        return self
+
+    def _acquire(self) -> None:
         try:
             self._lock.acquire()
         except Timeout:
             raise WrongRequest(
-                f"{self.path.parent} is being written by {self._holder()}; wait for its end, or use another folder"
+                f"{self._folder} is being written by {self._holder()}; wait for its end, or use another folder"
             ) from None
         with contextlib.suppress(OSError):  # the disk may be full
             self.path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
@@ -119,8 +127,12 @@ class Lock:
             return self.path.read_text(encoding="utf-8", errors="replace").strip() or "another process"
         return "another process"
 
-    def release(self) -> None:
-        """Give the lock back, if it is ours."""
+    def __exit__(self, *_: object) -> None:
+        """Give the lock back, if it is ours, and remove empty folders that were made for it."""
         if self._lock.is_locked:
             self.path.unlink(missing_ok=True)
             self._lock.release()
+        with contextlib.suppress(OSError):  # one that isn't empty stays, and so do those above it
+            for path in self.made:
+                path.rmdir()
+        self.made = []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
-from bench.store.record import OLDEST_SCHEMA, Record, check_schema, decode_line, encode_line, schema_of
+from bench.store.record import Record, check_schema, decode_line, encode_line
 
 JOURNAL = "journal.jsonl"
 
@@ -114,7 +114,7 @@ def _sort(lines: Iterable[bytes], contents: Contents) -> None:
             continue
         try:
             if PLAN_LINE.match(line):
-                check_schema(schema_of(line), oldest=OLDEST_SCHEMA)
+                check_schema(line)
                 contents.plan = line
                 continue
             record = decode_line(line)

@@ -1,6 +1,6 @@
 """The metrics: the facts about a case besides its point and its status, each declared here alone.
 
-From this table follow the fields that a worker may report and the journal keeps, the columns of results.csv with their
+From this table follow the fields that a worker may report and the journal keeps, the columns of a table with their
 types, how the processes of a case are combined, the columns in the terminal, the pictures with their axes, and the
 table in results/README.md.
 """
@@ -83,8 +83,8 @@ class Metric:
     """One metric of a case.
 
     `kind` is the type of its values: float, int, bool, str, or tuple for several texts.
-    A `reported` metric comes from workers and is in the journal; a line that is older than the metric lacks it.
-    A metric that is not `in_table` is no column of results.csv; one that is `only_ok` is empty unless the case is ok.
+    A `reported` metric comes from workers and is in the journal, where a line without a value lacks it.
+    A metric that is not `in_table` is no column of a table; one that is `only_ok` is empty unless the case is ok.
     `combined` computes the row's value from the processes, `derived` from the case and the row's other cells.
     A metric that is not reported and has neither is a statistic of the timings: `bench.analyse.summary` computes it.
     """
@@ -205,7 +205,7 @@ _TABLE = (
         heading=Heading("energy", place=116, rank=12),
         axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens", "keys")),
         meaning="joules per call, of calls that follow each other without a pause after the rounds: of the GPU's board "
-        "by NVML, idle power and other programs included (in older runs also of a CPU's packages); empty if no counter "
+        "by NVML, idle power and other programs included; empty if no counter "
         "can be read, and in mode backward"),
     # ratio to the baseline
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
@@ -291,13 +291,13 @@ _TABLE = (
 )  # fmt: skip
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
-"""All metrics by name, in the order of results.csv."""
+"""All metrics by name."""
 
 REPORTED: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.reported}
 """The metrics that a worker may report, and that a line of the journal has."""
 
 COLUMNS: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.in_table}
-"""The metrics that are a column of results.csv."""
+"""The metrics that are a column of a table; `bench.store.table` says which of them results.csv has."""
 
 
 def combine(processes: Sequence[Values], *, is_ok: bool) -> dict[str, Any]:

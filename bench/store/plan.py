@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import parse_shard
 from bench.plan.sweep import EFFORT_KEYS, Effort, Request, Sweep, altered, load_sweep
@@ -80,17 +80,6 @@ def of(contents: Contents) -> Sweep | None:
         return _sweep(decode(_Line, contents.plan).plan) if contents.plan else None
     except ValueError as error:
         raise WrongRequest(f"{contents.path} holds no plan of attention-bench ({error})") from None
-
-
-def of_records(contents: Contents) -> Sweep | None:
-    """Return a plan of what a journal holds, with the usual effort and the usual baseline; None without records."""
-    records = contents.records
-    if not records:
-        return None
-    own = tuple(dict.fromkeys(each.case.implementation for each in records if each.case.implementation != CONTROL))
-    baseline = Sweep.baseline if Sweep.baseline in own else own[0]
-    points = tuple(dict.fromkeys(record.case.point for record in records))
-    return Sweep(contents.path.resolve().parent.name, points, own, baseline)
 
 
 def continued(

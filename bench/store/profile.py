@@ -10,10 +10,8 @@ from typing import Any, Self
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.store import files
-from bench.store.record import Origin, Versioned, check_schema
+from bench.store.record import SCHEMA_VERSION, Origin, check_schema
 from bench.store.typed import convert, plain
-
-SCHEMA_VERSION = 1
 
 TRACES = "traces"
 """The folder of a run that holds the traces and profiles of its cases."""
@@ -107,16 +105,12 @@ class Profile:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Return the profile of a JSON object; raises WrongRequest for a newer schema, ValueError for a foreign one."""
-        check_schema(convert(values, Versioned).schema_version, SCHEMA_VERSION, "profiles")
+        """Return the profile of a JSON object; raises ValueError for a foreign one."""
         place = {"point": values, "implementation": values.get("implementation")}
         profile = convert({**values, "case": place, "origin": values}, cls)
-        # earlier versions kept the kernels among other spans
-        spans = convert(values.get("spans", ()), tuple[Kernel, ...], "spans")
-        kernels = profile.kernels or tuple(span for span in spans if span.lane.startswith(STREAM))
         point = Point(**vars(profile.case.point))  # msgspec sets only what the file has
         case = Case(point, profile.case.implementation)
-        return dataclasses.replace(profile, case=case, kernels=kernels)  # type: ignore[no-any-return]
+        return dataclasses.replace(profile, case=case)  # type: ignore[no-any-return]
 
 
 def file_name(case: Case) -> str:
@@ -141,7 +135,9 @@ def load(run: Path) -> list[Profile]:
 
 def _read(path: Path) -> Profile:
     try:
-        return Profile.from_json(plain(path.read_bytes()))
+        content = path.read_bytes()
+        check_schema(content)
+        return Profile.from_json(plain(content))
     except WrongRequest as error:
         raise WrongRequest(f"{path}: {error}") from None
     except (OSError, ValueError) as error:

@@ -22,22 +22,16 @@ from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
 
-SCHEMA_VERSION = 12
-"""The version of the journal's lines."""
-
-OLDEST_SCHEMA = 9
-"""The oldest version that is read; a value that its lines lack is empty, or the one that its column declares."""
+SCHEMA_VERSION = 13
+"""The version of all files of a run; no other one is read."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
 """How a case can end; every planned case ends as one of these."""
 
 Status = Annotated[str, Meta(pattern=rf"^({'|'.join(STATUSES)})\Z")]
 
-MAY_LACK = ("others", "host_s")
-"""The columns of samples that may be empty."""
-
 ABSENT = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
-"""The values of columns that a line leaves out."""
+"""The values of columns that a line leaves out: those of layers that don't use them."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +40,8 @@ class Samples:
 
     `rounds` are the numbers of the rounds; `timings_s` are the seconds per call of each timing of a sample;
     `switches` are the involuntary context switches during a sample;
-    `others` is the share of the free cores that other processes kept busy around the sample, empty in old runs;
-    `host_s` are the host's seconds per call on a GPU, empty on a CPU and in old runs.
+    `others` is the share of the free cores that other processes kept busy around the sample; `host_s` are the
+    host's seconds per call on a GPU, empty on a CPU.
     """
 
     rounds: tuple[Count, ...] = ()
@@ -60,7 +54,7 @@ class Samples:
         """Raise ValueError for columns that don't belong together."""
         count = len(self.rounds)
         for name, values in vars(self).items():
-            if len(values) != count and (values or name not in MAY_LACK):
+            if len(values) != count and (values or name != "host_s"):
                 raise ValueError(f"rounds has {count} values and {name} has {len(values)}; they must be equally long")
         if len(set(self.rounds)) < count:
             raise ValueError("rounds must differ from each other")
@@ -76,8 +70,8 @@ class Samples:
         A clock of nanoseconds tells seven digits of 10 ms.
         """
         timings_s = tuple(tuple(_digits(each, 7) for each in timings) for timings in self.timings_s)
-        around: dict[str, Any] = {name: tuple(_digits(each, 5) for each in getattr(self, name)) for name in MAY_LACK}
-        return dataclasses.replace(self, timings_s=timings_s, **around)
+        others, host_s = (tuple(_digits(each, 5) for each in column) for column in (self.others, self.host_s))
+        return dataclasses.replace(self, timings_s=timings_s, others=others, host_s=host_s)
 
 
 def _digits(value: float, digits: int) -> float:
@@ -146,28 +140,22 @@ def reported(name: str, value: Any) -> Any:
     return convert(value, kind, name)
 
 
-class Versioned(msgspec.Struct):
-    """What says by which version it was written."""
-
+class _Versioned(msgspec.Struct):
     schema_version: int
 
 
-def schema_of(content: bytes) -> int:
-    """Return the schema_version of JSON; raises ValueError if it has none."""
-    return decode(Versioned, content).schema_version
+def check_schema(content: bytes) -> None:
+    """Raise WrongRequest for JSON of another schema_version, ValueError for one without."""
+    check_version(decode(_Versioned, content).schema_version)
 
 
-def check_schema(version: int, newest: int = SCHEMA_VERSION, what: str = "results", oldest: int = 0) -> None:
-    """Raise WrongRequest if files were written by a newer suite than this one, or by one that is too old."""
-    if version > newest:
-        raise WrongRequest(
-            f"{what} have schema_version {version}; this suite reads up to {newest}, so update the suite"
-        )
-    if version < oldest:
-        raise WrongRequest(
-            f"{what} have schema_version {version}; this suite reads {oldest} and newer, so read them with the suite "
-            "that wrote them, or measure again"
-        )
+def check_version(version: int) -> None:
+    """Raise WrongRequest if this suite doesn't read files of a version, with what does."""
+    if version != SCHEMA_VERSION:
+        reader = "update the suite"
+        if version < SCHEMA_VERSION:
+            reader = "the suite that wrote it reads it, at the commit that environment.json names"
+        raise WrongRequest(f"schema_version is {version} and this suite reads {SCHEMA_VERSION} alone: {reader}")
 
 
 Line: Any = msgspec.defstruct(
@@ -209,7 +197,7 @@ def encode_line(record: Record) -> bytes:
         "status": record.status,
         **vars(record.origin),
         **{name: value for name, value in facts.items() if value not in (None, (), "")},
-        "samples": {name: values for name, values in columns.items() if values or name not in MAY_LACK},
+        "samples": {name: values for name, values in columns.items() if values or name != "host_s"},
     }
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
@@ -219,7 +207,7 @@ def decode_line(content: bytes) -> Record:
 
     Raises WrongRequest for another schema, ValueError for anything else that is no line.
     """
-    check_schema(schema_of(content), oldest=OLDEST_SCHEMA)
+    check_schema(content)
     line = decode(Line, content)
     check_texts(*(getattr(line, name) or "" for name in TEXTS))
     if line.status == "ok" and not line.samples.rounds:

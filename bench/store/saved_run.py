@@ -1,31 +1,23 @@
-"""A saved run: the contents of a run folder, or of a results file that was taken out of one.
-
-A merged run has a folder for each machine, and a file that lists them.
-"""
+"""A saved run: the contents of a run folder, or of a results file that was taken out of one."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
 from bench.plan.case import Point
-from bench.plan.controls import CONTROLLING
-from bench.plan.errors import CannotWrite, WrongRequest, refusing
+from bench.plan.errors import CannotWrite, refusing
 from bench.plan.sweep import Effort, Sweep
 from bench.store import environment, files, journal, plan, profile, table
 from bench.store.environment import Environment
 from bench.store.profile import Profile
 from bench.store.record import Record
-from bench.store.typed import decode
 
 PLOTS = "plots"
 PAGE = "report.html"
-
-MACHINES = "machines.json"
-"""The file in a merged run of several machines: the env_id of each, by the name of its folder."""
 
 LOOK = "look.json"
 """What was seen at the models of a run: for each point what each process reported, nothing derived."""
@@ -108,44 +100,6 @@ class SavedRun:
     def contents(self) -> journal.Contents:
         """The lines of the journal, none if there is no journal."""
         return journal.Contents(self.path) if self.is_alone else journal.scan(self.folder)
-
-
-Run = TypeVar("Run", bound=SavedRun)
-
-
-def save_machines(run: Path, folders: Mapping[str, str]) -> None:
-    """Write which folder holds which machine's results; raises OSError if it can't be written."""
-    files.replace_json(run / MACHINES, dict(sorted(folders.items())))
-
-
-def folders_of(run: Path) -> dict[str, str]:
-    """Return the env_id of each machine's folder in a merged run, none if it is no run of several machines.
-
-    Raises WrongRequest for a broken file.
-    """
-    path = run / MACHINES
-    try:
-        folders = decode(dict[str, str], path.read_bytes())
-        if any(Path(name).name != name or CONTROLLING.search(name) for name in folders):
-            raise ValueError
-        return folders
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError):
-        raise WrongRequest(f"{path} is no list of machines") from None
-
-
-def runs_of(saved: Run) -> dict[str, Run]:
-    """Return the runs of the machines of a merged run by their names, a single run by its machine's."""
-    folders = folders_of(saved.path)
-    if folders:
-        return {name: type(saved)(saved.path / name) for name in folders}
-    return {name_of(saved.environment) if saved.environment else "": saved}
-
-
-def name_of(environment: Environment) -> str:
-    """Return the name that a user gave a machine, else its processor and its env_id."""
-    return str(environment.context.get("machine_name") or f"{environment.identity.get('cpu', '')} {environment.env_id}")
 
 
 def save_looks(looks: Mapping[Point, Sequence[Seen]], run: Path) -> None:

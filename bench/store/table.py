@@ -1,6 +1,8 @@
-"""The table of results, one row per case, as results.csv."""
+"""The table of results, one row per case, in memory and as results.csv.
 
-import io
+In memory it has what a journal says; results.csv has the columns that people read.
+"""
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,12 +18,9 @@ from bench.plan.invocation import suite
 from bench.plan.names import check_texts
 from bench.store import files
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.record import TEXTS, check_schema
+from bench.store.record import TEXTS, check_version
 
 RESULTS = "results.csv"
-
-SCHEMA_VERSION = 12
-"""The version of results.csv; an older one must be written anew from the journal."""
 
 END = "\r\n"
 """The end of a line of results.csv, as RFC 4180 has it."""
@@ -52,7 +51,46 @@ COLUMNS: dict[str, str] = {
     "started_at": TEXT,
     "schema_version": WHOLE,
 }
-"""Every column of results.csv with its pandas type, in order; a number that doesn't apply is missing, never 0."""
+"""Every column of a table with its pandas type; a number that doesn't apply is missing, never 0."""
+
+FILE = (
+    *CASE_COLUMNS,
+    "point",
+    "status",
+    "detail",
+    # time
+    "latency_s",
+    "latency_low_s",
+    "latency_high_s",
+    "host_s",
+    "baseline",
+    "speedup",
+    "speedup_low",
+    "speedup_high",
+    "rank",
+    "standing",
+    "slowdown",
+    "slowdown_low",
+    "slowdown_high",
+    # cost and work
+    "memory_bytes",
+    "saved_bytes",
+    "energy_j",
+    "compile_cold_s",
+    "flops",
+    # doubts
+    "error",
+    "flagged_share",
+    "processes",
+    # provenance
+    "kernels",
+    "env_id",
+    "device_name",
+    "torch_version",
+    "commit",
+    "schema_version",
+)
+"""The columns of results.csv in order, the same for every run; those that apply to no row of it are empty."""
 
 
 def save(table: pd.DataFrame, run: Path) -> None:
@@ -62,7 +100,7 @@ def save(table: pd.DataFrame, run: Path) -> None:
 
 def as_csv(table: pd.DataFrame) -> bytes:
     """Return a table as results.csv has it."""
-    return table.to_csv(index=False, lineterminator=END).encode(errors="backslashreplace")
+    return table[[*FILE]].to_csv(index=False, lineterminator=END).encode(errors="backslashreplace")
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -73,16 +111,12 @@ def of_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def load(path: str | Path) -> pd.DataFrame:
     """Return the results of a run folder or of a results file, one row per case, with the types of COLUMNS.
 
-    Raises WrongRequest for a path without results, a file without rows, and one of another schema.
+    Columns that are not in FILE are empty. Raises WrongRequest for a path without results, a file without rows, and one
+    of another schema.
     """
     file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
-    return read(file, file)
-
-
-def read(file: Path, content: Path | io.BytesIO) -> pd.DataFrame:
-    """Return the results in a file of this name, or in its content; raises WrongRequest as `load` does."""
     try:
-        raw = pd.read_csv(content, dtype=str, compression=None, keep_default_na=False, na_values=[""])
+        raw = pd.read_csv(file, dtype=str, compression=None, keep_default_na=False, na_values=[""])
     except FileNotFoundError:
         raise WrongRequest(f"{file} does not exist; expected a run folder or a {RESULTS}") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
@@ -100,10 +134,9 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
     try:
         anew = f"write it anew from the run's journal: {suite()} summarise RUN"
         versions = raw["schema_version"].astype(int)
-        check_schema(int(versions.max()), SCHEMA_VERSION)
-        if (oldest := int(versions.min())) < SCHEMA_VERSION:
-            raise WrongRequest(f"schema_version {oldest} is older than this suite's, {SCHEMA_VERSION}; {anew}")
-        if missing := [column for column in COLUMNS if column not in raw.columns]:
+        for version in sorted({*versions}):
+            check_version(version)
+        if missing := [column for column in FILE if column not in raw.columns]:
             raise WrongRequest(f"the column {missing[0]} is missing; {anew}")
         for words in raw[[*TEXTS]].drop_duplicates().fillna("").itertuples(index=False):
             check_texts(*words)
@@ -143,9 +176,9 @@ def _visible(column: "pd.Series[Any]") -> "pd.Series[Any]":
 
 
 def typed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with the columns and types of COLUMNS."""
-    columns = {name: _column(table[name], kind) for name, kind in COLUMNS.items()}
-    return pd.DataFrame(columns, index=table.index)
+    """Return the table with the columns and types of COLUMNS; a column that it lacks is empty."""
+    table = table.reindex(columns=[*COLUMNS])
+    return pd.DataFrame({name: _column(table[name], kind) for name, kind in COLUMNS.items()}, index=table.index)
 
 
 def _column(values: "pd.Series[Any]", kind: Any) -> "pd.Series[Any]":

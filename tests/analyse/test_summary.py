@@ -92,7 +92,7 @@ def test_latency_is_the_median_over_processes_of_the_median_over_samples() -> No
 
 def test_one_process_has_a_latency_and_no_interval() -> None:
     """Of the timings of a sample the shortest counts, because a delay can only add; what doesn't apply is missing."""
-    disturbed = Samples((0, 1), ((3.0, 9.0, 4.0), (5.0, 3.0, 8.0)), (0, 0))
+    disturbed = Samples((0, 1), ((3.0, 9.0, 4.0), (5.0, 3.0, 8.0)), (0, 0), (0, 0))
     row = only(measured("eager", 0, of=disturbed, kernels=("aten::bmm", "aten::_softmax")))
     assert row["latency_s"] == 3.0
     missing = ["latency_low_s", "latency_high_s", "detail", "compile_cold_s", "compile_warm_s", "graphs", "peak_bytes"]
@@ -190,7 +190,7 @@ def test_a_run_ends_when_its_last_replicate_does() -> None:
     ("samples", "flagged"),
     [
         ([samples(1.0, 1.0, switches=(0, 40)), samples(0.01, 1.0, 1.0, switches=(1, 1, 0))], 0.4),
-        ([Samples((0, 1, 2, 3), ((0.01,) * 3,) * 4, switches=(0, 1, 2, 3))], 0.25),
+        ([Samples((0, 1, 2, 3), ((0.01,) * 3,) * 4, switches=(0, 1, 2, 3), others=(0,) * 4)], 0.25),
         ([Samples((0, 1, 2), ((1.0,),) * 3, (0,) * 3, others=(0.5, 0.1, 1.0))], 2 / 3),
     ],
     ids=["switches", "timings", "others"],

@@ -95,7 +95,7 @@ def test_impossible_options_end_with_2_before_anything_is_read(base: Path, refus
 def test_what_is_no_result_ends_with_2(base: Path, tmp_path: Path, side: int, refused: Refused) -> None:
     """A missing file, an empty one and a newer schema, on either side; the tests of the table have all others."""
     path = tmp_path / "other.csv"
-    for content, words in ((None, "does not exist"), ("", ""), ("schema_version\n99\n", "schema_version 99")):
+    for content, words in ((None, "does not exist"), ("", ""), ("schema_version\n99\n", "schema_version is 99")):
         if content is not None:
             path.write_text(content)
         line = refused("compare", *[path, base, path][side : side + 2])

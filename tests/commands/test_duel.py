@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.commands import duel
-from bench.harness import options
+from bench.commands import duel, options
 from bench.machine import quiet
 from bench.machine.quiet import Preflight
 from bench.plan import names

@@ -1,9 +1,10 @@
-"""`run` as a user calls it: options, refusals, and one sweep from end to end; `pytest bench` is the same.
+"""`run` as a user calls it: options, refusals, and one sweep from end to end.
 
 Most tests have workers that make their times up, inside this process, because importing torch takes seconds.
 """
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -23,13 +24,10 @@ import bench.show.terminal.console  # each run forgets what it imports itself
 from bench.analyse.analysed_run import load
 from bench.cli import main
 from bench.engine.run import Run
-from bench.machine.signals import INTERRUPTED
 from bench.plan import names
-from bench.plan.case import CONTROL
-from bench.plan.sweep import Sweep
+from bench.plan.statuses import FINE, INTERRUPTED, UNMEASURED
 from bench.store import journal
 from bench.store.profile import SUFFIX
-from bench.store.saved_run import SavedRun
 from tests.store.disk import full_after
 
 pytestmark = pytest.mark.slow
@@ -94,12 +92,12 @@ def scripted(
 
 
 def test_the_readmes_layer_from_end_to_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A layer with a context and a bias is raced, compared, drawn, fitted and profiled as ours are, but not predicted.
+    """A layer with a context and a bias is raced, shown, compared, fitted and profiled as ours are.
 
-    One command leaves a row for every planned case, pictures, a line for each point, the page and a table.
-    A kernel of the user's own that can't be imported is a row at each point, and the reason for status 1.
+    Every planned case has a row, a line for each point is printed, and there are pictures and the page. A kernel of the
+    user's own that can't be imported is a row at each point, and the reason for status 1.
     """
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (tmp_path / "mylayer.py").write_text("# mylayer.py" + readme.split("# mylayer.py", 1)[1].split("```")[0])
@@ -109,71 +107,51 @@ def test_the_readmes_layer_from_end_to_end(
     shape += ["--num-kv-tokens", "6", "--context-dim", "10"]
     effort = ["--bound", "90%", "--within", "60s", "--processes", "2", "--budget-s", "0.2", "--no-control"]
     asked = ["--layer", layer, "--impl", "eager,sdpa,mha,broken:adapt", *shape, *effort]
-    command = [sys.executable, "-m", "pytest", str(ROOT / "bench"), *asked, "--run", str(run)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "bench", "run", *asked, "--run", str(run)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     table = load(run).set_index("implementation")
+    ends = {("mha", "unsupported"), ("broken:adapt", "error"), *((name, "ok") for name in ("as_is", "eager", "sdpa"))}
+    assert Counter(table["status"].items()) == dict.fromkeys(ends, 2)
     ok = table[table["status"] == "ok"]
-    assert Counter(table["status"].items()) == Counter(
-        {
-            **{(name, "ok"): 2 for name in ("as_is", "eager", "sdpa")},
-            ("mha", "unsupported"): 2,
-            ("broken:adapt", "error"): 2,
-        }
-    )
-    assert table["detail"]["broken:adapt"].str.contains("can't be imported: No module named 'a_pack").all()
     assert (ok["error"] <= ok["tolerance"]).all()
     assert (ok["peak_bytes"] > 0).all()
-    assert {*table["layer"]} == {layer}
-    assert "a race to 90% within 1m" in " ".join(done.stdout.split())
     assert {*re.findall(r"^\[ *([12])/2\]", done.stdout, re.MULTILINE)} == {"1", "2"}
     assert re.search(r"exit status is 1: 2 of 2 points\n +broken:adapt error", done.stdout)
-    assert {path.suffix for path in (run / "plots").iterdir()} == {".png"}
     assert {"latency", "scaling"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
     assert f"The page: {run / 'report.html'}" in done.stdout
-    assert (run / "report.html").read_text(encoding="utf-8").count("data:image/") >= 2
-    assert "start-up" not in done.stdout
+    assert (run / "report.html").exists()
 
-    assert main(["show", str(run)]) == main(["scaling", str(run)]) == main(["compare", str(run), str(run)]) == 0
-    capsys.readouterr()
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    assert main(["profile", str(run), "--case", "implementation=sdpa,num_tokens=7"]) == 0
-    profiled = capsys.readouterr().out
-    assert "aten::" in profiled
-    assert f"sdpa · {layer} · float32" in profiled
+    for words in (["show", run], ["scaling", run], ["compare", run, run]):
+        assert printed(*words)
+    assert "aten::" in printed("profile", run, "--case", "implementation=sdpa,num_tokens=7")
 
 
-def test_a_folder_says_that_its_run_was_a_race(
+def test_a_race_that_is_answered_goes_on_without_measuring(
     scripted: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two points end with an answer, and one that is far behind is measured once; the folder knows that it was a race.
-
-    To go on with what is answered measures nothing more, and gives the same answer.
-    """
+    """Each point has its line, one that is far behind is measured once, and the folder alone gives the same answer."""
     sweep = tmp_path / "race.toml"
     race = STEADY.replace("race = false", "bound = 0.9\nwithin_s = 15").replace("[1, 2, 3]", "[1, 2]")
     sweep.write_text(race.replace('"sdpa"', '"sdpa", "test:half"'))
     done = scripted("--sweep", str(sweep))
     assert done.status == 0, done.text
-    assert "a race to 90% within 15s" in " ".join(done.text.split())
-    lines = re.findall(r"^\[([12])/2\] (B=[12]): (?:fastest|use)", done.text, re.MULTILINE)
-    assert lines[:2] == [("1", "B=1"), ("2", "B=2")]
+    assert re.findall(r"^\[([12])/2\] (B=[12]): (?:fastest|use)", done.text, re.MULTILINE) == [
+        ("1", "B=1"),
+        ("2", "B=2"),
+    ]
     answer = done.text.rpartition("]")[0].rpartition("Use ")[2]
     assert answer
-    effort = vars(SavedRun(done.folder).effort)
-    assert (effort["race"], effort["bound"], effort["within_s"], effort["processes"]) == (True, 0.9, 15, 2)
     counts = Counter((record.case.point.batch, record.case.implementation) for record in journal.read(done.folder))
     assert [counts[batch, "sdpa"] for batch in (1, 2)] == [1, 1]
-    assert all(counts[batch, name] >= 2 for batch in (1, 2) for name in ("eager", "test:half", CONTROL))
-    table = load(done.folder)
-    assert table["status"].tolist() == ["ok"] * 6
 
     before = (done.folder / journal.JOURNAL).read_bytes()
     assert main(["run", "--run", str(done.folder)]) == 0
     assert (done.folder / journal.JOURNAL).read_bytes() == before
     assert capsys.readouterr().out.rpartition("]")[0].rpartition("Use ")[2] == answer
-    assert load(done.folder)["latency_s"].tolist() == table["latency_s"].tolist()
 
 
 def test_a_log_holds_the_sweeps_lines(scripted: Bench) -> None:
@@ -195,30 +173,6 @@ def test_a_log_holds_the_sweeps_lines(scripted: Bench) -> None:
     assert again.status == 0
     assert len([line for line in again.lines if f"broken{SUFFIX}" in line]) == 1
     assert any(line.startswith("The long table: ") for line in again.lines)
-
-
-def test_a_control_that_is_off_is_named_at_the_end(
-    scripted: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A control that is off is named after the points, with what it differs by; it stands in no table."""
-    sweep, run = tmp_path / "off.toml", tmp_path / "off"
-    sweep.write_text(STEADY)
-    monkeypatch.setattr(Sweep, "computed_by", lambda _, name: "test:half" if name == CONTROL else name)
-    done = scripted("--sweep", str(sweep), "--run", str(run))
-    assert done.status == 0
-    assert done.lines[0].startswith("sweep off: 3 points × 2 implementations and control")
-    after = " ".join(done.lines[done.lines.index(done.points[-1]) + 1 :])
-    assert re.search(r"a second eager differed from the first by up to (9\d|10\d)%", after)
-    assert SavedRun(run).whole["implementation"].tolist()[2::3] == [CONTROL] * 3
-    assert not any(CONTROL in line for line in done.points)
-
-
-def test_without_a_control_nothing_is_said_of_it(scripted: Bench) -> None:
-    """Neither a line nor a row."""
-    done = scripted("--no-control")
-    assert done.status == 0
-    assert "a second eager" not in done.text
-    assert CONTROL not in SavedRun(done.folder).whole["implementation"].tolist()
 
 
 def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) -> None:
@@ -254,7 +208,7 @@ def test_ctrl_c_while_workers_start_says_that_nothing_was_measured(
     assert "Interrupted before anything was measured." in done.lines
 
 
-STARTED = [sys.executable, "-m", "pytest", "-p", "tests.scripted_plugin", str(ROOT / "bench")]
+STARTED = [sys.executable, "-m", "tests.scripted", "run"]
 """The command that measures with workers that make their times up."""
 
 
@@ -283,7 +237,7 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(scripted: Bench, tmp_pa
     _wait_for_lines(run / journal.JOURNAL, 5)
     interrupted.send_signal(signal.SIGINT)
     status, text = ended(interrupted)
-    assert status in (2, -signal.SIGINT), text  # pytest's own; CPython's if it came while a text was compiled
+    assert status == INTERRUPTED, text
     assert re.search(r"Interrupted\. \d of 3 points are finished, [24] of 6\s+cases", text)
     assert f"python -m bench run --run '{run}'" in text
     assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", ".py:", "latency", "warning"))
@@ -307,7 +261,7 @@ def test_a_full_disk_ends_the_run_in_words(tmp_path: Path) -> None:
     with full_after(10 * 1024):
         status, text = ended(begun("--sweep", str(sweep), "--run", str(run)))
     assert 0 < len(journal.read(run)) < 9 * 2
-    assert status == 4, text
+    assert status == UNMEASURED, text
     assert "can't be written" in " ".join(text.split())
     assert "Traceback" not in text
 
@@ -321,8 +275,23 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGINT)
     status, text = ended(process)
-    assert status in (2, INTERRUPTED)
+    assert status == INTERRUPTED
     assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", ".py:"))
+
+
+def test_ctrl_c_at_any_moment_ends_with_its_status(tmp_path: Path) -> None:
+    """From the first line on: while modules are imported, processes start, cases are measured, and the end is told."""
+    sweep = tmp_path / "steady.toml"
+    sweep.write_text(STEADY)
+    for number in range(8):
+        process = begun("--sweep", str(sweep), "--run", str(tmp_path / f"run-{number}"))
+        assert process.stdout
+        process.stdout.readline()
+        time.sleep(random.uniform(0, 2))
+        process.send_signal(signal.SIGINT)
+        status, text = ended(process)
+        assert status in (INTERRUPTED, FINE), text
+        assert not any(word in text for word in ("KeyboardInterrupt", "Traceback", ".py:"))
 
 
 def _wait_for_lines(path: Path, count: int) -> None:
@@ -347,22 +316,7 @@ def test_a_wrong_request_is_a_line_for_each_mistake(tmp_path: Path, capsys: pyte
 def test_nothing_slow_is_imported_before_the_first_line() -> None:
     """Reading the options takes neither pandas nor the libraries of statistics and pictures, and never torch."""
     program = (
-        "import sys, bench.conftest, bench.commands.run\n"
-        "print({'pandas', 'numpy', 'scipy', 'matplotlib', 'torch'} & {*sys.modules})"
+        "import sys, bench.commands.run\nprint({'pandas', 'numpy', 'scipy', 'matplotlib', 'torch'} & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "set()\n", done.stderr
-
-
-def test_pytest_bench_is_the_same_command(tmp_path: Path) -> None:
-    """It takes the options, has pytest's status for a wrong request, and lists points without measuring them."""
-    (tmp_path / "steady.toml").write_text(STEADY)
-    command = [sys.executable, "-m", "pytest", str(ROOT / "bench"), "--sweep", str(tmp_path / "steady.toml")]
-    lists, wrong = (
-        subprocess.run([*command, *words], capture_output=True, text=True, check=False)
-        for words in (["--collect-only"], ["--impl", "sdap"])
-    )
-    assert (lists.returncode, len(lists.stdout.splitlines())) == (0, 3)
-    assert "b2-n5-c12-h2" in lists.stdout
-    assert (wrong.returncode, wrong.stdout) == (4, "")
-    assert "unknown implementation 'sdap'" in wrong.stderr

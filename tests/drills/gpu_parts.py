@@ -25,11 +25,12 @@ from typing import Any
 import pandas as pd
 import psutil
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.case import CONTROL
 from bench.plan.device import COLD, GRAPH, HOST, HOT, kind
 from bench.plan.lengths import padding
 from bench.store.journal import JOURNAL
-from bench.store.table import RESULTS, load
+from bench.store.table import RESULTS
 from impls.catalogue import IMPLEMENTATIONS
 from tests.drills.gpu import SKIPPED, FailedError, SkippedError, judged
 
@@ -143,7 +144,7 @@ class Drill:
         for verb, made in (("report", "report.html"), ("plot", "plots")):
             if not (folder / made).exists() and self.end_s - time.monotonic() > PAGE_S:  # it was interrupted
                 _said(sys.executable, "-m", "bench", verb, str(folder))
-        table = load(folder)
+        table = AnalysedRun(folder).whole
         table.attrs["first_s"] = first_s
         return table
 

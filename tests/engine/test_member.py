@@ -9,7 +9,7 @@ from bench.engine import member
 from bench.engine.member import Claims, Ended, Ending, Member, Prepared
 from bench.engine.pool import Pool
 from bench.store.record import Samples
-from tests.engine.test_records import HERE
+from tests.engine.test_run_folder import HERE
 from tests.make.records import case, samples
 
 OUTCOME = {"status": "ok", "detail": "", "metrics": {}}

@@ -1,4 +1,4 @@
-"""A run folder that is being filled."""
+"""A run folder that is being filled: what is kept, what is missing, and who may write."""
 
 import dataclasses
 import errno
@@ -11,38 +11,55 @@ import pytest
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.summary import summarise
 from bench.cli import main
-from bench.engine.run_folder import RunFolder
+from bench.engine.run import Run
+from bench.plan.case import Case, Point
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Sweep
 from bench.show.pages.run import page
 from bench.store import files, journal, table
-from bench.store.environment import ENVIRONMENT
-from bench.store.files import LOCK
-from bench.store.record import encode_line
-from bench.store.table import RESULTS, load
+from bench.store.environment import ENVIRONMENT, Environment
+from bench.store.files import LOCK, Lock
+from bench.store.record import Origin, encode_line
+from bench.store.table import RESULTS, load, of_rows
 from tests.engine.test_checkout import git
-from tests.engine.test_records import HERE, SWEEP, SWEEP_OF_THREE, THREE, kept
 from tests.make.points import point
+from tests.make.records import environment, measured
 from tests.store.disk import full_after
 
+SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))
+THREE = tuple(point(num_tokens=tokens) for tokens in (5, 7, 9))
+SWEEP_OF_THREE = Sweep("three", THREE, ("eager", "sdpa"))
 
-def opened(folder: Path, sweep: Sweep = SWEEP, *, extend: bool = False) -> RunFolder:
-    """Return a run folder that was opened on a made-up machine."""
-    run_folder = RunFolder(sweep, folder, extend=extend)
-    try:
-        run_folder.prepare()
-        run_folder.open(HERE)
-    except WrongRequest:
-        run_folder.close()
-        raise
-    return run_folder
+HERE = dataclasses.replace(environment(), context={"commit": "abc"})
+ORIGIN = Origin.of(HERE, "cpu", "2026-01-31T12:00:00+00:00")
 
 
-def begun(folder: Path, *implementations: str) -> RunFolder:
-    """Return a run folder whose session has kept a record of each implementation in a process."""
-    run_folder = opened(folder)
-    kept(run_folder.records, *implementations)
-    return run_folder
+class MadeUp(Run):
+    """A run on a made-up machine, in which nothing is measured."""
+
+    def observe(self) -> tuple[Environment, list[str]]:
+        """Return the machine, and no warnings."""
+        return HERE, []
+
+
+def opened(folder: Path, sweep: Sweep = SWEEP, **options: Any) -> Run:
+    """Return a run that was opened on a made-up machine."""
+    return MadeUp(sweep, folder, **options).__enter__()
+
+
+def kept(run: Run, *implementations: str, at: Point | None = None, scatter: float = 1e-3, **outcome: Any) -> None:
+    """Write a record of each implementation, with such an outcome, in a point's next process."""
+    at = at or point()
+    cases, number = [Case(at, name) for name in reversed(implementations)], run.next_process(at)
+    measurements = [measured(case, number, 1e-3, scatter=scatter, origin=ORIGIN) for case in cases]
+    run.write([dataclasses.replace(each, **outcome) for each in measurements])
+
+
+def begun(folder: Path, *implementations: str) -> Run:
+    """Return a run whose session has kept a record of each implementation in a process."""
+    run = opened(folder)
+    kept(run, *implementations)
+    return run
 
 
 def left(folder: Path, *implementations: str) -> None:
@@ -61,12 +78,12 @@ def test_what_is_kept_stands_in_the_journal_and_the_table(tmp_path: Path) -> Non
 # A table whose rows have their variances pooled
 
 
-def of_three(folder: Path, *measured: int) -> RunFolder:
-    """Return a run folder in which replicates of these of three points were measured, one after the other."""
-    run_folder = opened(folder, SWEEP_OF_THREE)
+def of_three(folder: Path, *measured: int) -> Run:
+    """Return a run in which replicates of these of three points were measured, one after the other."""
+    run = opened(folder, SWEEP_OF_THREE)
     for number in measured:
-        kept(run_folder.records, "eager", "sdpa", at=THREE[number], scatter=0.01 * (1 + number))
-    return run_folder
+        kept(run, "eager", "sdpa", at=THREE[number], scatter=0.01 * (1 + number))
+    return run
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -77,30 +94,71 @@ def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
     """However the first session ended, whatever its table has become, `show` and `summarise` have the same rows."""
     first = of_three(tmp_path, *sessions[0])
     if is_killed:
-        first._lock.release()
+        first._lock.__exit__()
         assert len(AnalysedRun(tmp_path).whole) == 2 * len({*sessions[0]})
     else:
         first.close()
         (tmp_path / RESULTS).write_text("edited")
     of_three(tmp_path, *sessions[1]).close()
     before = (tmp_path / RESULTS).read_bytes()
-    assert AnalysedRun(tmp_path).whole.equals(load(tmp_path))
+    assert table.as_csv(AnalysedRun(tmp_path).whole) == before
     assert main(["summarise", str(tmp_path)]) == 0
     assert (tmp_path / RESULTS).read_bytes() == before
-    assert load(tmp_path).equals(summarise(journal.read(tmp_path), "eager"))
+    assert table.as_csv(summarise(journal.read(tmp_path), "eager")) == before
 
 
 def test_a_run_that_is_shown_reads_its_journal_and_its_table_no_second_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its table and the page come from what it knows; a page reads the samples of its cases alone."""
-    run_folder = of_three(tmp_path, 0, 0, 1, 1, 2)
+    run = of_three(tmp_path, 0, 0, 1, 1, 2)
     monkeypatch.delattr(journal, "scan")
     monkeypatch.delattr(table, "load")
-    saved = run_folder.saved
+    saved = run.saved
     assert saved.whole["num_tokens"].tolist() == [5, 5, 7, 7, 9, 9]
     assert page(saved).count("<h1>") == 1
-    assert saved.summary.poolings == run_folder.saved.summary.poolings
+    assert saved.summary.poolings == run.saved.summary.poolings
+
+
+def test_what_failed_is_tried_again_in_a_later_session_if_it_was_not_the_cause_or_if_asked_for(tmp_path: Path) -> None:
+    """In the session that kept it, it is not; a good record then takes the place of the failure."""
+    with opened(tmp_path) as first:
+        kept(first, "eager", status="crashed", own_cause=False)
+        kept(first, "sdpa", status="crashed")
+        assert first.failed(point()) == {"eager", "sdpa"}
+        assert first.missing(point(), 1) == []
+    with opened(tmp_path) as second:
+        assert second.missing(point(), 1) == ["eager"]
+    with opened(tmp_path, retry_failed=True) as second:
+        assert second.missing(point(), 1) == ["eager", "sdpa"]
+        assert second.is_new(Case(point(), "eager"))
+        kept(second, "eager")
+        kept(second, "sdpa", status="timeout", own_cause=False)
+        assert second.missing(point(), 1) == []
+        assert [record.status for record in second.records(point())] == ["ok", "timeout"]
+    assert load(tmp_path)["status"].tolist() == ["ok", "timeout"]
+    with opened(tmp_path) as third:
+        assert third.missing(point(), 1) == ["sdpa"]
+        assert third.next_process(point()) == 4
+        kept(third, "eager", "sdpa")
+        assert third.missing(point(), 1) == []
+        assert third.missing(point(), 2) == ["sdpa"]
+        assert not third.is_new(Case(point(), "sdpa"))
+    assert load(tmp_path)[["status", "processes"]].to_numpy().tolist() == [["ok", 2], ["ok", 1]]
+
+
+def test_a_point_changes_the_errors_of_those_before_it(tmp_path: Path) -> None:
+    """Each row follows from the whole run: where another point scatters widely, all are less sure; times stay."""
+    with opened(tmp_path, SWEEP_OF_THREE) as run:
+        for _ in range(3):
+            kept(run, "eager", "sdpa", at=THREE[0], scatter=0.01)
+        first = run.saved.results
+        for _ in range(3):
+            kept(run, "eager", "sdpa", at=THREE[2], scatter=0.5)
+        after = run.saved.results[:2]
+        assert after[["latency_s", "processes"]].equals(first[["latency_s", "processes"]])
+        assert after["log_ratio_error"][1] > first["log_ratio_error"][1]
+        assert of_rows(run.rows(THREE[0])).equals(after)
 
 
 # A folder that is one writer's
@@ -111,11 +169,11 @@ def test_a_folder_that_is_being_filled_is_refused(tmp_path: Path) -> None:
     first = opened(tmp_path)
     with pytest.raises(WrongRequest, match=f"written by process {os.getpid()} on"):
         opened(tmp_path)
-    kept(first.records, "eager")
+    kept(first, "eager")
     assert main(["show", str(tmp_path)]) == 0
     first.close()
     assert not (tmp_path / LOCK).exists()
-    assert opened(tmp_path).records.missing(point(), 1) == ["sdpa"]
+    assert opened(tmp_path).missing(point(), 1) == ["sdpa"]
 
 
 def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
@@ -125,10 +183,8 @@ def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
     """
     (tmp_path / "there").mkdir()
     for path in (tmp_path / "new" / "run", tmp_path / "there"):
-        run_folder = RunFolder(SWEEP, path)
-        run_folder.prepare()
-        assert path.is_dir()
-        run_folder.close()
+        with Lock(path):
+            assert path.is_dir()
         assert list(tmp_path.iterdir()) == [tmp_path / "there"]
     (tmp_path / "file").touch()
     with pytest.raises(WrongRequest, match="can't be made"):
@@ -141,37 +197,36 @@ def test_a_new_folder_is_one_that_was_made_for_the_run(tmp_path: Path) -> None:
     first, second = files.new(parent, "run"), files.new(parent, "run")
     assert first != second
     for path, left in ((second, [first]), (first, [])):
-        run_folder = RunFolder(SWEEP, path)
-        run_folder.prepare()
-        run_folder.close()
+        with Lock(path):
+            pass
         assert [*tmp_path.rglob("run*")] == left
     assert not parent.exists()
 
 
 def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
     """A folder that vanishes ends the run with one line; nothing is made anew."""
-    run_folder = begun(tmp_path / "run", "eager")
+    run = begun(tmp_path / "run", "eager")
     (tmp_path / "run").rename(tmp_path / "moved")
     with pytest.raises(CannotWrite, match=r"No such file.* process 1 of .* is lost"):
-        kept(run_folder.records, "sdpa")
+        kept(run, "sdpa")
     with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written: No such file"):
-        run_folder.tabulate()
-    run_folder.close()
+        run.tabulate()
+    run.close()
     assert [path.name for path in tmp_path.iterdir()] == ["moved"]
     assert len(journal.read(tmp_path / "moved")) == 1
 
 
 def test_a_full_disk_loses_the_replicate_in_flight_alone(tmp_path: Path) -> None:
     """The line says so; the next session measures that replicate again, under the same number."""
-    run_folder = begun(tmp_path, "eager", "sdpa")
+    run = begun(tmp_path, "eager", "sdpa")
     size = (tmp_path / journal.JOURNAL).stat().st_size
     with full_after(size + 300), pytest.raises(CannotWrite, match=r"too large; process 1 of .* is lost.* kept"):
-        kept(run_folder.records, "eager", "sdpa")
-    assert run_folder.records.next_process(point()) == 1
-    run_folder.close()
+        kept(run, "eager", "sdpa")
+    assert run.next_process(point()) == 1
+    run.close()
     assert (tmp_path / journal.JOURNAL).stat().st_size == size
     assert load(tmp_path)["processes"].tolist() == [1, 1]
-    assert opened(tmp_path).records.next_process(point()) == 1
+    assert opened(tmp_path).next_process(point()) == 1
 
 
 def test_git_leaves_out_a_run_folder_but_for_those_of_the_project(
@@ -191,9 +246,9 @@ def test_git_leaves_out_a_run_folder_but_for_those_of_the_project(
 
 def test_a_table_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """The old one stays, and the journal holds everything."""
-    run_folder = begun(tmp_path, "eager")
+    run = begun(tmp_path, "eager")
     with full_after(100), pytest.raises(CannotWrite, match=f"{RESULTS} can't be written"):
-        run_folder.tabulate()
+        run.tabulate()
     assert sorted(path.name for path in tmp_path.iterdir()) == [ENVIRONMENT, journal.JOURNAL, LOCK]
 
 
@@ -212,25 +267,23 @@ def test_a_folder_that_cannot_be_written_is_refused_at_once(
         return open_file(path, *rest, **options)
 
     monkeypatch.setattr(os, "open", read_only)
-    refused = RunFolder(SWEEP, tmp_path)
     with pytest.raises(CannotWrite, match="can't be written: Read-only file system"):
-        refused.prepare()
+        opened(tmp_path)
     monkeypatch.undo()
-    refused.close()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_what_a_kill_left_is_passed_over_and_said(tmp_path: Path) -> None:
     """Half a table goes; a torn line stays, and a line of notice names its file."""
     left(tmp_path, "eager")
-    (tmp_path / f".{RESULTS}.123").touch()
+    (tmp_path / f".{RESULTS}.123{files.PART}").touch()
     with (tmp_path / journal.JOURNAL).open("ab") as file:
         file.write(b'{"schema')
-    run_folder = opened(tmp_path)
-    (notice,) = run_folder.notices
+    run = opened(tmp_path)
+    (notice,) = run.warnings
     assert f"{journal.JOURNAL}: line 3 is no record" in notice
-    kept(run_folder.records, "sdpa")
-    run_folder.close()
+    kept(run, "sdpa")
+    run.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == [ENVIRONMENT, journal.JOURNAL, RESULTS]
     assert [record.case.implementation for record in journal.read(tmp_path)] == ["eager", "sdpa"]
 
@@ -255,10 +308,10 @@ def test_another_sweep_is_refused_and_an_extended_one_is_kept(tmp_path: Path) ->
 def test_records_of_two_environments_are_never_mixed(has_environment: bool, all_foreign: bool, tmp_path: Path) -> None:
     """Records from elsewhere are refused with their number and where they come from, and the folder stays."""
     first = begun(tmp_path, "eager")
-    kept(first.records, "sdpa")
+    kept(first, "sdpa")
     first.close()
     path = tmp_path / journal.JOURNAL
-    own = first.here.env_id
+    own = HERE.env_id
     lines = journal.read(tmp_path)
     elsewhere = [
         dataclasses.replace(each, origin=dataclasses.replace(each.origin, env_id="0123456789ab")) for each in lines

@@ -11,7 +11,8 @@ import pandas as pd
 from bench.plan.case import Case
 from bench.stats.contrasts import Common, common
 from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Estimates, half_widths, mean, ratios
-from bench.store.table import COLUMNS, SCHEMA_VERSION, typed
+from bench.store.record import SCHEMA_VERSION
+from bench.store.table import COLUMNS, typed
 from tests.make.records import case
 
 Row = dict[str, Any]

@@ -4,13 +4,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.analyse.summary import summarise
-from bench.plan.case import Case
+from bench.plan.case import CONTROL, Case
+from bench.plan.sweep import Sweep
 from bench.store import environment as environments
-from bench.store import journal, table
+from bench.store import journal, plan, table
 from bench.store.environment import Environment
 from bench.store.record import Record
 from tests.make.records import environment
 from tests.make.results import modelled, of_wide
+
+
+def planned(records: Sequence[Record]) -> Sweep:
+    """Return a sweep of what records hold."""
+    points = tuple(dict.fromkeys(each.case.point for each in records))
+    names = dict.fromkeys(each.case.implementation for each in records if each.case.implementation != CONTROL)
+    return Sweep("made up", points, ("eager", *(name for name in names if name != "eager")))
 
 
 def saved(folder: Path, records: Sequence[Record], where: Environment | None = None) -> Path:
@@ -18,6 +26,7 @@ def saved(folder: Path, records: Sequence[Record], where: Environment | None = N
     folder.mkdir()
     if where:
         environments.save(where, folder)
+    plan.save(planned(records), folder)
     journal.append(folder, records)
     table.save(summarise(records, "eager"), folder)
     return folder

@@ -46,7 +46,7 @@ def sample_columns(draw: st.DrawFn) -> Samples:
         return tuple(draw(st.lists(values, min_size=count, max_size=count, unique=unique)))
 
     timings = st.lists(seconds.filter(bool), min_size=1, max_size=3).map(tuple)
-    return Samples(column(counts, unique=True), column(timings), column(counts))
+    return Samples(column(counts, unique=True), column(timings), column(counts), column(seconds))
 
 
 METRIC: dict[type, st.SearchStrategy[Any]] = {

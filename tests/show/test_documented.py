@@ -9,8 +9,9 @@ from bench.measure import workload
 from bench.plan.case import COLUMNS
 from bench.plan.layers import LAYERS
 from bench.plan.layers.layer import Layer
-from bench.show.documented import ROOT, TABLES, columns, implementations, matrix, metrics, with_tables
+from bench.show.documented import ROOT, TABLES, columns, further_metrics, implementations, matrix, metrics, with_tables
 from bench.store.metrics import COLUMNS as METRICS
+from bench.store.table import FILE
 from impls.catalogue import IMPLEMENTATIONS, NOT_WRITTEN, Entry, Style
 from tests.make.points import of_layer
 
@@ -34,7 +35,9 @@ def test_the_documentation_is_up_to_date(name: str) -> None:
 def test_what_is_declared_is_a_row() -> None:
     """Tables name columns and metrics in their order, each implementation once, and below these who refuses a layer."""
     rows, _, refusals = implementations().partition("\n\n")
-    for table, names in ((columns(), COLUMNS), (metrics(), METRICS)):
+    in_file = [name for name in FILE if name in METRICS]
+    others = [name for name in METRICS if name not in FILE]
+    for table, names in ((columns(), COLUMNS), (metrics(), in_file), (further_metrics(), others)):
         assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == list(names)
     named = [name for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
     assert sorted(named) == sorted(IMPLEMENTATIONS)

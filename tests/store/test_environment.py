@@ -67,14 +67,6 @@ def test_env_ids_differ_if_there_are_differences(one: dict[str, Any], other: dic
     assert (base.env_id != new.env_id) == bool(differences(base, new))
 
 
-def test_device_name() -> None:
-    """A device has the name of its model, cuda that of the first GPU, and one that isn't there has none."""
-    of_gpus = environment(gpus={"cuda:0": "H200", "cuda:1": "L4"})
-    names = {"cpu": "A CPU", "cuda": "H200", "cuda:0": "H200", "cuda:1": "L4", "cuda:2": ""}
-    assert {device: of_gpus.device_name(device) for device in names} == names
-    assert environment().device_name("cuda") == ""
-
-
 def test_a_run_keeps_its_first_environment(tmp_path: Path) -> None:
     """The environment comes back as it was saved, with its name.
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench.plan.case import CASE_COLUMNS
-from bench.store.metrics import COLUMNS, METRICS, REPORTED, Heading, combine, derive
+from bench.store.metrics import COLUMNS, METRICS, REPORTED, combine, derive
 from bench.store.record import SESSION, Origin
 from tests.make.records import case
 
@@ -34,14 +34,6 @@ def test_the_ends_of_intervals_are_metrics() -> None:
     axes = [metric.axis for metric in METRICS.values() if metric.axis]
     assert {end for axis in axes for end in (axis.low, axis.high) if end} <= {*COLUMNS}
     assert len({axis.name for axis in axes}) == len(axes)
-
-
-def test_headings_have_a_place_of_their_own() -> None:
-    """No two columns of the terminal stand at one place, and none but latency and speed-up stays for ever."""
-    headings = [metric.heading for metric in METRICS.values() if metric.heading]
-    assert len({heading.place for heading in headings}) == len(headings)
-    assert [heading.text for heading in headings if not heading.rank] == ["latency", "speed-up"]
-    assert Heading("ran", 40, 6) in headings
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 """The page of a run: it answers first, and can be asked further."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
 from bench.analyse.rows import by
 from bench.analyse.standing import by_rank
-from bench.plan.errors import WrongRequest
 from bench.plan.invocation import COMMAND, short, without_options
 from bench.show import answer, doubts, failures, padding
 from bench.show.answer import At
@@ -25,7 +23,6 @@ from bench.show.summary import WHAT_BOUNDS_SAY
 from bench.show.text import shared, symbols
 from bench.store import units
 from bench.store.environment import VARIABLES, Environment
-from bench.store.saved_run import runs_of
 from bench.store.table import RESULTS
 
 WHAT_A_POINT_SAYS = (
@@ -64,101 +61,65 @@ def write(saved: AnalysedRun) -> Path:
 
 
 def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
-    """Return the page of a run, a merged one with each of its machines; raises WrongRequest if it has no rows.
+    """Return the page of a run; raises WrongRequest if it has no rows.
 
     What it says first is `head`, if that is given, else what to use.
     """
-    machines, refused = _machines(saved)
-    points = {name: answer.points_of(run.whole, run.planned) for name, run in machines.items()}
-    baseline = next(iter(machines.values())).baseline
-    rows = [row for name, of in points.items() for at in of for row in _rows(at, name * (len(points) > 1), baseline)]
+    points, baseline = answer.points_of(saved.whole, saved.planned), saved.baseline
+    rows = [row for at in points for row in _rows(at, baseline)]
     columns, shown = of_page(rows, baseline), rows[:MOST_CASES]
     cells = [[Cell(row["label"]), *(of_any(column, row) for column in columns[1:])] for row in shown]
     flags = [flag for row in measured(rows) for flag in flags_of(row)]
     left_out = [_left_out(len(shown), len(rows), saved)] if len(shown) < len(rows) else []
     return shell.render(
         "results.html",
-        _title(saved.folder, machines),
-        head=[*(head or _answers(points, baseline)), *_verdicts(machines, points),
-            Lines([*refused, *left_out], WARNING), _note(points, rows)],
+        _title(saved),
+        head=[*(head or _answers(points, baseline)), *_verdicts(saved, points), Lines(left_out, WARNING),
+            _note(points, rows)],
         before={"Point by point": [*_points(points, baseline), Lines(WHAT_A_POINT_SAYS, QUIET)]},
-        pictures=[each for run in machines.values() for each in catalogue.of_results(run.table)],
+        pictures=catalogue.of_results(saved.table),
         table_title="All cases",
         table={"columns": columns, "cells": cells},
         below_table=[
             definitions({flag.letter: "; ".join(filter(None, (flag.meaning, flag.advice))) for flag in legend(flags)}),
             Lines([f"All numbers are in {RESULTS}, in the run's folder."]),
         ],
-        after={"Where it was measured": [*_places(machines)], "How it was measured": [Lines(METHOD, is_list=True)]},
+        after={"Where it was measured": [*_place(saved)], "How it was measured": [Lines(METHOD, is_list=True)]},
         profiles=PROFILES if (saved.folder / PROFILES).exists() else "",
     )  # fmt: skip
 
 
-def _rows(at: At, machine: str, baseline: str | None) -> list[Row]:
-    """Return the rows of a point with its name and that of the machine, the one to use first, failures last."""
+def _rows(at: At, baseline: str | None) -> list[Row]:
+    """Return the rows of a point with its name, the one to use first, failures last."""
     complete(at.rows, baseline)
-    label = f"{at.label} ({machine})" if machine else at.label
-    return [{**row, "label": label} for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))]
+    return [{**row, "label": at.label} for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))]
 
 
-def _machines(saved: AnalysedRun) -> tuple[dict[str, AnalysedRun], list[str]]:
-    """Return the runs of the machines by the names that the page gives them, and a sentence for each without rows.
-
-    A machine has the name that its user gave it, or that of its device. Raises WrongRequest if none has rows.
-    """
-    runs, refused = {}, []
-    for folder, run in runs_of(saved).items():
-        try:
-            devices = run.table["device_name"].dropna().unique()
-        except WrongRequest as error:
-            refused.append(error)
-            continue
-        given = run.environment.context.get("machine_name") if run.environment else None
-        runs[folder] = str(given or " and ".join(map(str, devices))), run
-    if not runs:
-        raise refused[0]
-    names = [name for name, _ in runs.values()]
-    named = {f"{name} ({folder})" if names.count(name) > 1 else name: run for folder, (name, run) in runs.items()}
-    return named, [f"A machine is left out: {error}." for error in refused]
-
-
-def _of(machine: str, machines: Mapping[str, object], text: str) -> str:
-    """Return a sentence, with the machine of which it is true if the page has several."""
-    return f"{machine}: {text}" if len(machines) > 1 else text
-
-
-def _answers(points: Mapping[str, Sequence[At]], baseline: str | None) -> Iterator[Lines]:
-    """Yield the sentences of the answer on each machine, first those that name what to use, also of a lost baseline.
+def _answers(points: Sequence[At], baseline: str | None) -> Iterator[Lines]:
+    """Yield the sentences of the answer, first those that name what to use, also of a lost baseline.
 
     Of several kinds of devices, each has one answer.
     """
-    first, further = [], []
-    for name, own in points.items():
-        told = answer.answers(own, baseline)
-        told[0] = [*failures.of_baseline([at.rows for at in own], baseline), *told[0]]
-        said = told if len(told) == 1 else [[" ".join(of)] for of in told]
-        first += [_of(name, points, of[0]) for of in said]
-        sentences = [*(sentence for of in said for sentence in of[1:]), *padding.words(own)]
-        further += [_of(name, points, sentence) for sentence in sentences]
-    yield from (Lines([sentence], HEAD) for sentence in first)
-    yield Lines(further, is_list=True)
+    told = answer.answers(points, baseline)
+    told[0] = [*failures.of_baseline([at.rows for at in points], baseline), *told[0]]
+    said = told if len(told) == 1 else [[" ".join(of)] for of in told]
+    yield from (Lines([of[0]], HEAD) for of in said)
+    yield Lines([*(sentence for of in said for sentence in of[1:]), *padding.words(points)], is_list=True)
 
 
-def _title(folder: Path, machines: Mapping[str, AnalysedRun]) -> str:
+def _title(saved: AnalysedRun) -> str:
     """Return the sweep and where it ran; the name of the folder if the sweep isn't known."""
-    contexts = [run.environment.context for run in machines.values() if run.environment]
-    name = next((context["sweep"] for context in contexts if "sweep" in context), None)
-    return f"Sweep {name} on {' and '.join(machines)}" if name else folder.resolve().name
+    name = saved.environment.context.get("sweep") if saved.environment else None
+    devices = saved.table["device_name"].dropna().unique()
+    return f"Sweep {name} on {' and '.join(map(str, devices))}" if name else saved.folder.resolve().name
 
 
-def _verdicts(machines: Mapping[str, AnalysedRun], points: Mapping[str, Sequence[At]]) -> Iterator[Lines]:
-    """Yield what else is said of each machine before the pictures; sentences that judge are good or bad."""
-    for name, run in machines.items():
-        own = points[name]
-        tone = BAD if any(at.failed or at.waits for at in own) else GOOD
-        yield Lines([_of(name, machines, failures.sentence(own))], tone, is_list=True)
-        is_quiet, sentence = doubts.machine(run.whole)
-        yield Lines([_of(name, machines, sentence)], GOOD if is_quiet else BAD, is_list=True)
+def _verdicts(saved: AnalysedRun, points: Sequence[At]) -> Iterator[Lines]:
+    """Yield what else is said before the pictures; sentences that judge are good or bad."""
+    tone = BAD if any(at.failed or at.waits for at in points) else GOOD
+    yield Lines([failures.sentence(points)], tone, is_list=True)
+    is_quiet, sentence = doubts.machine(saved.whole)
+    yield Lines([sentence], GOOD if is_quiet else BAD, is_list=True)
 
 
 def _left_out(shown: int, number: int, saved: AnalysedRun) -> str:
@@ -169,14 +130,14 @@ def _left_out(shown: int, number: int, saved: AnalysedRun) -> str:
     )
 
 
-def _note(points: Mapping[str, Sequence[At]], rows: Sequence[Row]) -> Lines:
+def _note(points: Sequence[At], rows: Sequence[Row]) -> Lines:
     """Return what all points share, with the number of processes of each measured case, and what symbols mean."""
-    every = [at.point for at in chain(*points.values()) if at.rows]
+    every = [at.point for at in points if at.rows]
     processes = process_count(measured(rows))
     return Lines([shared(every) + (f" · {processes} for each case" if processes else ""), symbols(every)], QUIET)
 
 
-def _points(points: Mapping[str, Sequence[At]], baseline: str | None) -> Iterator[Block]:
+def _points(points: Sequence[At], baseline: str | None) -> Iterator[Block]:
     """Yield a line for each point: what to use in words, then its speed-up, latency and memory."""
 
     def of_first(text: Callable[[Row], str]) -> Callable[[At], str]:
@@ -190,9 +151,7 @@ def _points(points: Mapping[str, Sequence[At]], baseline: str | None) -> Iterato
         Column("its peak memory", of_first(memory_text)),
         Column("cases without a time", _without_time),
     ]
-    for name, own in points.items():
-        yield Lines([name] if len(points) > 1 else [])
-        yield Table(columns, [at for at in own if at.rows])
+    yield Table(columns, [at for at in points if at.rows])
 
 
 def _without_time(at: At) -> str:
@@ -200,12 +159,10 @@ def _without_time(at: At) -> str:
     return "; ".join(f"{status}: {', '.join(row['implementation'] for row in of)}" for status, of in failed)
 
 
-def _places(machines: Mapping[str, AnalysedRun]) -> Iterator[Block]:
-    """Yield what is known of each machine, and the command that measures the run again."""
-    for name, run in machines.items():
-        yield Lines([name] if len(machines) > 1 else [])
-        yield definitions({fact: str(value) for fact, value in _facts(run) if value})
-    if len(machines) == 1 and (command := _command(next(iter(machines.values())).environment)):
+def _place(saved: AnalysedRun) -> Iterator[Block]:
+    """Yield what is known of the machine, and the command that measures the run again."""
+    yield definitions({fact: str(value) for fact, value in _facts(saved) if value})
+    if command := _command(saved.environment):
         yield Lines(["To measure this again:"])
         yield Code([command], "sh")
 

@@ -2,17 +2,14 @@
 
 import dataclasses
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.summary import summarise
-from bench.plan.case import Case
 from bench.show.pages import run as pages_run
 from bench.show.pages.run import page, write
-from bench.store import environment, journal, saved_run, table
+from bench.store import environment
 from tests.make import runs
 from tests.make.records import ORIGIN, case, record
 from tests.make.records import environment as environment_of
@@ -108,53 +105,9 @@ def test_a_large_run_says_what_is_left_out_and_how_to_get_it(
 def test_a_hostile_detail_is_text(tmp_path: Path) -> None:
     """Whatever a kernel writes, nothing of it becomes an element."""
     records = [record("eager"), dataclasses.replace(record("sdpa"), status="error", detail=HOSTILE)]
-    journal.append(tmp_path, records)
-    table.save(summarise(records, "eager"), tmp_path)
-    text = page(AnalysedRun(tmp_path))
+    text = page(AnalysedRun(runs.saved(tmp_path / "run", records)))
     assert HOSTILE not in text
     assert "alert(&#39;x&#39;)" in text
-
-
-def merged(folder: Path, **cases: Sequence[Case]) -> AnalysedRun:
-    """Return a merged run of machines, with the cases that each of them measured."""
-    saved_run.save_machines(folder, {name: f"{number:012d}" for number, name in enumerate(cases)})
-    for name, own in cases.items():
-        runs.of(folder / name, own)
-        (folder / name / environment.ENVIRONMENT).unlink(missing_ok=True)
-        here = dataclasses.replace(environment_of(), context={"machine_name": name, "sweep": "mine"})
-        environment.save(here, folder / name)
-    return AnalysedRun(folder)
-
-
-def test_a_merged_run_tells_each_machine(tmp_path: Path) -> None:
-    """The rows of a merged run say of which machine they are, and so does every sentence.
-
-    Nothing is averaged over machines.
-    """
-    cases = [case(name, num_tokens=n) for n in (50, 197, 577) for name in ("eager", "sdpa")]
-    text = page(merged(tmp_path, here=cases[:4], there=cases))
-    labels = ["N=50 (here)", "N=197 (here)", "N=50 (there)", "N=197 (there)", "N=577 (there)"]
-    body = text[text.index('id="table"') :]
-    assert [*dict.fromkeys(re.findall(r"<tr><td>([^<]*)</td>", body))] == labels
-    for words in (
-        "<h1>Sweep mine on here and there</h1>",
-        "here: Use sdpa",
-        "there: Use sdpa",
-        '<p class="note">there</p>',
-        '<ul class="good">\n<li>here: All 4 cases were measured.</li>',
-    ):
-        assert words in text
-
-
-def test_a_machine_without_rows_is_left_out_in_words(tmp_path: Path) -> None:
-    """The other machines have their page; a merged run without any rows is refused."""
-    run = merged(tmp_path, here=PAIR, there=PAIR)
-    (tmp_path / "there" / journal.JOURNAL).write_bytes(b"")
-    text = page(run)
-    assert "there" not in text[text.index('id="table"') :]
-    assert "holds no rows" in text
-    (tmp_path / "here" / journal.JOURNAL).write_bytes(b"")
-    assert "holds no rows" in refusal(page, run)
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,8 +93,8 @@ def test_rows_stand_in_the_order_of_their_ratios_within_rounds() -> None:
     for process, drift in enumerate((0.999, 1.0, 1.001)):
         sdpa, mha = (modelled(Case(vit_s(), name), process) for name in ("sdpa", "mha"))
         none = (0,) * 9
-        slowing = Samples(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none)
-        leaving = Samples((0, 1, 2, 3), ((0.012,),) * 4, none[:4])
+        slowing = Samples(tuple(range(9)), tuple((value,) for value in [0.010 * drift] * 4 + [0.030] * 5), none, none)
+        leaving = Samples((0, 1, 2, 3), ((0.012,),) * 4, none[:4], none[:4])
         records += [replace(sdpa, samples=slowing), replace(mha, samples=leaving)]
     table = summarise(records, "mha")
     assert table["latency_s"][0] > 2 * table["latency_s"][1]

@@ -1,13 +1,12 @@
-"""The options of `pytest bench` and the sweep that they ask for."""
+"""The options of `run` and the sweep that they ask for."""
 
 import argparse
-import dataclasses
 import shlex
 from pathlib import Path
 
 import pytest
 
-from bench.harness import options
+from bench.commands import options
 from bench.machine import facts
 from bench.plan.sweep import Effort, Sweep, load_sweep
 from bench.store import plan
@@ -31,13 +30,6 @@ def given(line: str) -> argparse.Namespace:
 def asked(line: str) -> Sweep:
     """Return the sweep that the options in a line ask for; without --sweep it is quick."""
     return options.sweep(given(line))
-
-
-def test_without_options_the_sweep_is_the_files() -> None:
-    """Nothing but the sweep's name gives what its file says, with this machine's threads."""
-    plain = asked("--sweep article")
-    assert plain.implementations == load_sweep("article").implementations
-    assert [each.num_heads for each in plain.points] == [1, 4]
 
 
 def test_lists_replace_columns() -> None:
@@ -99,28 +91,6 @@ def test_effort_can_be_changed() -> None:
 # what can't be met
 
 
-@pytest.mark.parametrize(
-    ("line", "messages"),
-    [
-        ("--num-heads six", ["--num-heads six must be whole numbers or ranges"]),
-        ("--qkv-bias yes", ["--qkv-bias yes must be true or false"]),
-        ("--qk-scale 1,small", ["--qk-scale 1,small must be numbers"]),
-        ("--model vit_b_16", ["unknown model 'vit_b_16'; expected one of", "did you mean vit_b_16_"]),
-        ("--threads 1,64", ["threads = 64 is more than the 2 cores"]),
-        ("--processes few", ["--processes few must be a whole number of at least 1"]),
-        ("--fail-on incorect", ["unknown status of --fail-on 'incorect'; expected one of", "did you mean incorrect?"]),
-        ("--layer mylayer:MyAttention", ["layer 'mylayer:MyAttention': there is no module mylayer"]),
-        ("--layer mylayer.py", ["layer 'mylayer.py' must be spelled module:attribute"]),
-        ("--extend", ["--extend adds to a run"]),
-        ("--shard 5/4", ["--shard 5/4 must be I/N"]),
-    ],
-)
-def test_what_cannot_be_met_is_refused_with_what_could_be(line: str, messages: list[str]) -> None:
-    """A wrong value is one line that names it, the rule or the alternatives, and the nearest of them."""
-    (message,) = refusal(asked, line).splitlines()
-    assert all(words in message for words in messages)
-
-
 def test_all_mistakes_are_in_one_message() -> None:
     """Two wrong implementations, a wrong value and a wrong status are three lines, and so are words of three kinds."""
     names, dtype, status = refusal(asked, "--impl sdap,onlin --dtype fp32 --fail-on all").splitlines()
@@ -173,15 +143,6 @@ def test_a_folder_alone_goes_on_with_its_own_plan(run: str) -> None:
     assert asked("").name == "quick"
 
 
-def test_a_race_goes_on_with_another_bound_and_more_time(tmp_path: Path) -> None:
-    """With its sweep named and without; then what is not said is what the run began with."""
-    run, begun = f"--run {tmp_path}", asked("--bound 0.1 --within 60")
-    plan.save(begun, tmp_path)
-    assert asked(run).effort == begun.effort
-    assert asked(f"{run} --bound 1%").effort == dataclasses.replace(begun.effort, bound=0.01)
-    assert asked(f"{run} --sweep quick --within 10m").effort.within_s == 600
-
-
 @pytest.mark.parametrize(
     "line", ["--num-tokens 8,16", "--impl eager,sdpa --processes 2", "--sweep article --threads 1"]
 )
@@ -197,29 +158,6 @@ def test_other_options_are_refused_with_two_ways_out(run: str) -> None:
     message = refusal(asked, f"{run} --sweep article --impl sdpa,mha")
     differences = "sweep: mine against article", "implementations: eager, sdpa against eager, sdpa, mha"
     assert all(words in message for words in ("asked for: ", *differences, "; use a new folder, or --extend"))
-
-
-def test_a_new_run_is_a_race_with_a_control_unless_the_options_say_no(run: str) -> None:
-    """A run that began without a control stays so."""
-    assert [asked(line).control for line in ("", "--no-control", run, f"{run} --no-control")] == [True] + [False] * 3
-    assert [asked(line).effort.race for line in ("", "--no-race")] == [True, False]
-
-
-def test_the_baseline_can_be_another_implementation(run: str) -> None:
-    """It is measured first if it is not among them; a run with another one is not gone on with."""
-    assert asked("--num-tokens 50 --impl sdpa --baseline manual").implementations == ("manual", "sdpa")
-    own = asked("--layer torch.nn:MultiheadAttention --impl sdpa --baseline eager")
-    assert (own.baseline, own.implementations) == ("eager", ("eager", "sdpa"))
-    assert "baseline: eager against sdpa" in refusal(asked, f"{run} --baseline sdpa")
-    assert "implementation 'egaer'" in refusal(asked, "--num-tokens 50 --baseline egaer")
-
-
-def test_extending_adds_to_the_plan(run: str) -> None:
-    """Implementations, points and processes."""
-    wider = asked(f"{run} --impl mha --processes 3 --extend")
-    assert wider.implementations == ("eager", "sdpa", "mha")
-    assert (wider.points, wider.effort.processes) == (OWN.points, 3)
-    assert asked(f"{run} --sweep article --extend").points[:2] == OWN.points
 
 
 def test_a_shard_is_a_part_of_the_sweep(tmp_path: Path) -> None:

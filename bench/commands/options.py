@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.commands import say
+from bench.commands.progress import waiting
 from bench.engine import admission
-from bench.harness.progress import say, waiting
 from bench.machine import facts
 from bench.plan.case import COLUMNS, Point
 from bench.plan.columns import READERS, PointColumn, Role, ValueKind, flag
@@ -21,6 +22,9 @@ from bench.plan.names import check_layers, check_own, search_path
 from bench.plan.sweep import SETTINGS, Request, Sweep, load_sweep
 from bench.show.text import listed
 from bench.store import files, plan
+from bench.store.environment import ENVIRONMENT
+from bench.store.files import IGNORED, LOCK
+from bench.store.journal import JOURNAL
 from bench.store.record import STATUSES
 from impls.catalogue import split
 
@@ -33,6 +37,12 @@ RULES = {
     ValueKind.TRUTH: "true or false",
 }
 """The rule for the values of an option, by their kind; those of other columns are words."""
+
+FAILURES, NONE = tuple(status for status in STATUSES if status != "ok"), "none"
+"""The values of --fail-on: statuses, or none of them."""
+
+BEFORE_A_JOURNAL = (LOCK, IGNORED, ENVIRONMENT)
+"""The files that a run's folder may have before it has a journal, as after a kill."""
 
 MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
 """The forms of the names of modules that are no layers of the suite."""
@@ -87,19 +97,6 @@ def add(group: Callable[[str], AddOption]) -> None:
     add_columns(add_option)
     add_effort(group("how long, and how surely"), *(name for name in SETTINGS if name != "oversubscribe"))
     add_option = group("where results go")
-    _add_of_folder(add_option)
-    add_option("--list", action="store_true", help="list the points, and measure nothing")
-    add_option(
-        "--fail-on",
-        metavar="A,B,…",
-        help="statuses that fail a point, for any implementation: "
-        f"{', '.join(status for status in STATUSES if status != 'ok')}; or none "
-        "(default: your own implementation isn't ok, the device isn't there, or nothing could be measured)",
-    )
-
-
-def _add_of_folder(add_option: AddOption) -> None:
-    """Add the options that say which part of the sweep goes into the run folder, and under which name."""
     add_run(add_option, "<UTC time>-<sweep>")
     add_option(
         "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
@@ -109,6 +106,14 @@ def _add_of_folder(add_option: AddOption) -> None:
         "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
     )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
+    add_option("--list", action="store_true", help="list the points, and measure nothing")
+    add_option(
+        "--fail-on",
+        metavar="A,B,…",
+        help="statuses that fail a point, for any implementation: "
+        f"{', '.join(FAILURES)}; or {NONE} "
+        "(default: your own implementation isn't ok, the device isn't there, or nothing could be measured)",
+    )
 
 
 def add_run(add_option: AddOption, name: str) -> None:
@@ -137,6 +142,8 @@ def sweep(option: argparse.Namespace) -> Sweep:
     Raises WrongRequest with all mistakes if the options can't be met, or if they ask for another sweep than the
     folder's without `--extend`.
     """
+    if option.run:
+        _check_folder(Path(option.run))
     wanted: Sweep
     wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
     all_of(
@@ -145,6 +152,16 @@ def sweep(option: argparse.Namespace) -> Sweep:
         lambda: admission.check_threads(wanted),
     )
     return wanted
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise WrongRequest for a folder that holds files, and none of a run."""
+    if not folder.is_dir() or (folder / JOURNAL).exists():
+        return
+    if others := sorted({path.name for path in folder.iterdir()} - {*BEFORE_A_JOURNAL}):
+        raise WrongRequest(
+            f"--run {folder} must be a run folder, an empty one or a new one; it has {others[0]} and no {JOURNAL}"
+        )
 
 
 def request(option: argparse.Namespace) -> Request:
@@ -174,9 +191,7 @@ def request(option: argparse.Namespace) -> Request:
 
 
 def _warn(line: str) -> None:
-    from bench.show.terminal.console import console
-
-    say(console(stderr=True), f"warning: {line}", "yellow")
+    say(f"warning: {line}", stderr=True)
 
 
 def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
@@ -224,12 +239,9 @@ def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
     if option.fail_on is None:
         return None
     names = _list(option, "fail_on")
-    if names == ["none"]:
-        return ()
-    statuses = [status for status in STATUSES if status != "ok"]
-    if wrong := [name for name in names if name not in statuses]:
-        raise WrongRequest(unknown_names("status of --fail-on", wrong, (*statuses, "none")))
-    return tuple(names)
+    if wrong := [name for name in names if name not in FAILURES and names != [NONE]]:
+        raise WrongRequest(unknown_names("status of --fail-on", wrong, (*FAILURES, NONE)))
+    return tuple(name for name in names if name != NONE)
 
 
 def overrides(option: argparse.Namespace) -> dict[str, Any]:
