@@ -80,19 +80,6 @@ def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> No
     assert facts.variables() == before
 
 
-def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busier machine, another command line or another host name are the same identity."""
-    before = observed()
-    monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 99.0, 99.0))
-    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/other", "--option"])
-    after = observed()
-    assert after.env_id == before.env_id
-    assert after.state["load_1min"] == 99.0
-    assert after.context["host"] == "elsewhere"
-    assert after.context["command"] == ["other", "--option"]
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system can't pin a process to a core")
 def test_cores_are_those_that_the_process_may_use() -> None:
     """A process that is pinned to one core has one core, and one thread by default."""

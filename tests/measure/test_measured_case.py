@@ -22,17 +22,16 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.measure import cuda, reference
-from bench.measure.devices import Device, Gpu
+from bench.measure import cuda
+from bench.measure.devices import Gpu
 from bench.measure.measured_case import LATE_S, run_on
 from bench.measure.timed_calls import TimedCalls
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.judged import kept_of
 from bench.sampling.rounds import Sample
-from impls import with_attend
-from impls.attend import eager, sdpa
+from impls.attend import sdpa
 from tests.make.adapters import Own, each_call
-from tests.make.points import WITH_CONTEXT, of_layer, point
+from tests.make.points import WITH_CONTEXT, point
 from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, TIMINGS, Case, case
 
@@ -107,35 +106,16 @@ def test_a_layer_with_the_weights_of_another_is_judged_by_it(
     assert {name: not reason for name, reason in reasons.items()} == dict.fromkeys(reasons, is_right)
 
 
-def _tokens_first(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    o: Tensor = eager.attend(q, k, v, scale)
-    return o.transpose(1, 2)
-
-
-tokens_first = with_attend(_tokens_first)
-
-
-@pytest.mark.parametrize("layer", ["vit", "self"])
-def test_a_core_with_another_order_is_incorrect_with_the_way_out(layer: str, tmp_path: Path) -> None:
-    """Whether the layer fails at it or returns another shape, the line names what attend returned."""
-    at = of_layer(layer)
-    with case(at, "tests.measure.test_measured_case:tokens_first", tmp_path) as process:
-        reply = process.prepare()
-    assert reply["status"] == "incorrect"
-    assert reply["detail"].startswith("attend must return [")
-    assert reply["detail"].endswith("so return o.transpose(1, 2)")
-
-
 def test_a_prepared_case_gives_sample_after_sample(whole: SimpleNamespace) -> None:
-    """Each has as many timings, and the processor's seconds in them."""
+    """Each has as many timings, and the processor's seconds in them.
+
+    Between two samples the point's gradient mode holds, and no garbage is collected; the order's randomness isn't
+    Python's global state.
+    """
     samples = [Sample(**reply["sample"]) for reply in whole.samples]
     assert [len(sample.timings_s) for sample in samples] == [3] * 3
     assert min(value for sample in samples for value in sample.timings_s) > 0
     assert all(reply["used_s"] > 0 for reply in whole.samples)
-
-
-def test_samples_are_taken_in_the_points_mode_and_without_garbage_collection(whole: SimpleNamespace) -> None:
-    """Both hold between one sample and the next; the order's randomness isn't Python's global state."""
     assert whole.conditions == (whole.mode == "inference", False)
     assert whole.is_random_state_kept
 
@@ -204,17 +184,6 @@ def test_what_a_backend_refuses_is_unsupported_with_torchs_reason(tmp_path: Path
     assert reply["status"] == "unsupported"
     assert reply["detail"].startswith("No available kernel")
     assert reply["detail"].count("do not support non-zero dropout") == 1
-
-
-def test_what_the_first_call_takes_of_a_gpus_memory_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The free memory of the device is read before and after it; a CPU has none of its own."""
-    free_bytes = iter([1000, 700])
-    monkeypatch.setattr(reference, "_exact_place", lambda _work: "cpu")  # it asks too
-    with case(point(), "eager", tmp_path) as process:
-        assert "device_used_bytes" not in process.prepare()["metrics"]
-    monkeypatch.setattr(Device, "free_bytes", lambda _device: next(free_bytes, 100))
-    with case(point(), "eager", tmp_path) as process:
-        assert process.prepare()["metrics"]["device_used_bytes"] == 300
 
 
 def timed(process: Case) -> TimedCalls:
