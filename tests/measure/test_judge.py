@@ -217,3 +217,10 @@ def test_a_point_that_the_machine_can_not_run_is_unsupported(
     if reason:
         reply = expect(Judging(), at)
         assert (reply["status"], reply["detail"]) == ("unsupported", reason)
+
+
+def test_a_layer_that_leaves_the_process_changed_can_not_be_judged() -> None:
+    """Whatever it changed would hold for all that is computed after it."""
+    reply = expect(Judging(), point(layer="tests.own_layers:MultiThreaded"))
+    assert reply["status"] == "error"
+    assert "left torch's threads changed: 2 instead of 1 (when the layer was made or called)" in reply["detail"]
