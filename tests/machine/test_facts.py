@@ -8,13 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from bench.engine import worker
-from bench.engine.worker import THREAD_VARIABLES
 from bench.machine import facts
-from bench.plan.case import RETAINED
 from bench.store.environment import Environment, differences
 
 ROOT = Path(__file__).parents[2]
@@ -69,17 +65,6 @@ def test_variables_that_change_what_runs_are_part_of_the_identity(monkeypatch: p
     assert sorted(names) == sorted(["preloaded", "wait_policy", *(f"variable {name}" for name in given)])
 
 
-def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets, places, what is printed, the user's own, and those that workers set or take away."""
-    before = facts.variables()
-    ours = {*worker.environment(RETAINED, 1, Path("cache"))} - {*worker.environment("system", 1, Path("cache"))}
-    ours = (ours | {*THREAD_VARIABLES, "TORCHINDUCTOR_CACHE_DIR", "MALLOC_ARENA_MAX"}) - {"GLIBC_TUNABLES"}
-    others = "TORCH_HUB_TOKEN XLA_API_KEY TORCH_HOME TORCH_LOGS MKL_VERBOSE CUDA_PATH MINE"
-    for name in (*ours, *others.split()):
-        monkeypatch.setenv(name, "7")
-    assert facts.variables() == before
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system can't pin a process to a core")
 def test_cores_are_those_that_the_process_may_use() -> None:
     """A process that is pinned to one core has one core, and one thread by default."""
@@ -125,15 +110,6 @@ def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytes
     assert facts.available_bytes() == 3000
     (own.parent / "memory.stat").write_text("anon 1200\ninactive_file 600\nactive_file 200\n")
     assert facts.available_bytes() == 3600  # what was not read lately gives way
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
-def test_the_cores_of_others_are_not_our_business(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of four cores this process may use two: only their seconds count."""
-    times = [psutil._pslinux.scputimes(user, 0, 1, 100, 0, 0, 0, 0, 0, 0) for user in (10, 20, 40, 80)]
-    monkeypatch.setattr(psutil, "cpu_times", lambda **_: times)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 2})
-    assert facts.busy_s() == 20 + 40 + 2 * 1
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.measure import clock, cuda, workload
+from bench.measure import cuda, workload
 from bench.measure.graphs import Graph
 from bench.measure.timed_calls import TimedCalls
-from bench.plan.device import COLD, GRAPH
+from bench.plan.device import GRAPH
 from impls.contract import Unsupported
 from tests.make.points import point
 from tests.make.simulated_gpu import Gpu, gpu
@@ -79,26 +79,3 @@ def test_a_part_of_a_training_step_is_no_graph(mode: str, gpu: Gpu) -> None:
     work = workload.make(point(mode=mode))
     with pytest.raises(Unsupported, match=f"timing graph needs mode inference or train, got {mode}"):
         Graph(workload.subject(work, "eager"), work, workload.Inputs(work))
-
-
-def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The GPU is held before they are written: else work on another stream would be done before the time begins."""
-    work = workload.make(point())
-    inputs, order = workload.Inputs(work), list[str]()
-    timer = cuda.timer(COLD)
-    hold = timer.hold
-
-    def noted_hold(before: clock.Call) -> None:
-        order.append("hold")
-        hold(before)
-
-    monkeypatch.setattr(timer, "hold", noted_hold)
-
-    def call() -> Tensor:
-        order.append("call")
-        gpu.launch(1e-5)
-        return torch.ones(1)
-
-    timed = TimedCalls(call, inputs, timer, random.Random(1), reuses=False)
-    timed.timing(call, 2, 1)
-    assert order[-3:] == ["hold", "call", "call"]

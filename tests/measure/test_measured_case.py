@@ -267,7 +267,6 @@ def test_one_buffer_for_all_outputs_is_judged_call_by_call(is_shown: bool, tmp_p
 
 LATER = {
     "hacks:lazy": "output is a _Lazy, expected a plain torch.Tensor",
-    "hacks:nan_later": "output is not finite (in a timed call)",
     "mutants:denormal_input_later": "edited its input in place (in a timed call)",
     "hacks:no_gradients_later": "weight (in a timed call) is off by",
     "mutants:weights_later": "edited the layer's weights (in a timed call)",
@@ -280,7 +279,7 @@ LATER = {
     ("mode", "name"),
     [
         *(("inference", name) for name in LATER if name != "hacks:no_gradients_later"),
-        *(("train", f"hacks:{name}") for name in ("lazy", "nan_later", "no_gradients_later")),
+        *(("train", f"hacks:{name}") for name in ("lazy", "no_gradients_later")),
         ("train", "mutants:denormal_input_later"),
     ],
 )
@@ -302,7 +301,8 @@ def test_one_that_fails_in_a_sample_has_ended(tmp_path: Path) -> None:
     """The reply says how."""
     with case(point(), "tests.foreign:raises_later", tmp_path) as process:
         reply = process.measure(1)
-    assert (reply["status"], reply["detail"]) == ("error", "RuntimeError: tired (foreign.py, line 55)")
+    assert reply["status"] == "error"
+    assert reply["detail"].startswith("RuntimeError: tired (foreign.py, line ")
 
 
 @pytest.mark.parametrize(

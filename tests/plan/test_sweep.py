@@ -188,7 +188,6 @@ def lines_of(folder: Path, text: str | bytes, **options: Any) -> list[str]:
     ("text", "refusals"),
     [
         ("", ["the sweep is empty: it must hold at least one"]),
-        (EAGER + "grid = []\n", ["the sweep is empty: it must hold at least one"]),
         (EAGER + "[grid]\nchannels = 8\n", ["grid must be written as [[grid]]"]),
         (EAGER + "defaults = 3\n" + GRID, ["defaults must be written as a table"]),
         ("processs = 3\n" + GRID, ["unknown key 'processs'; expected one of implementations, "]),
@@ -197,11 +196,8 @@ def lines_of(folder: Path, text: str | bytes, **options: Any) -> list[str]:
         (GRID, ["implementations is missing; expected a list of names of `"]),
         ('implementations = "eager"\n' + GRID, ["implementations = 'eager' must be a list of at least one name"]),
         ("implementations = [3]\n" + GRID, ["unknown implementation 3; "]),
-        ('implementations = ["module:"]\n' + GRID, ["unknown implementation 'module:'; "]),
         ('implementations = ["control"]\n' + GRID, ["unknown implementation 'control'; "]),
         ('implementations = ["sdpa", "sdpa"]\n' + GRID, ["implementation 'sdpa' is named twice"]),
-        ('implementations = ["eager[a=1]"]\n' + GRID, ["implementation 'eager' has no options, got 'a'"]),
-        ('implementations = ["sdpa[gqa=maybe]"]\n' + GRID, ["option gqa = 'maybe' of sdpa must be built-in or repeat"]),
         (EAGER + 'baseline = ["eager"]\n' + GRID, ["unknown implementation ['eager']; "]),
         (f"control = 1\n{EAGER}{GRID}", ["control = 1 must be true or false"]),
         ("race = false\nwithin_s = 60\n" + EAGER + GRID, ["within_s needs a race: "]),
@@ -216,7 +212,6 @@ def lines_of(folder: Path, text: str | bytes, **options: Any) -> list[str]:
         ),
         (EAGER + "[[grid]]\nbatch = '1:200'\nchannels = '1:200'\nnum_tokens = 5", ["the grid has 40,000 points; a "]),
         ("[[grid]\n", ["is not TOML: "]),
-        (b"\xff\xfe", ["is not TOML: "]),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str | bytes, refusals: list[str]) -> None:
