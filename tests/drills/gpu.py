@@ -308,9 +308,9 @@ def packed(drill: Drill) -> str:
     """Measure items of different lengths padded and packed: the share of padding, and what packing leaves of a call."""
     words = ("--lengths", "uniform", "--baseline", PADDED, *drill.shape(OF_LENGTHS))
     table, said = drill.once(LENGTHS, *words)
-    by_name = table[table["status"] == "ok"].set_index("implementation")
-    times, whole = by_name["latency_s"], by_name.loc[PADDED]
-    left = [f"{name} {times[name] / whole['latency_s']:.2f} of its time" for name in by_name.index if name != PADDED]
+    by_name = {row["implementation"]: row for row in table[table["status"] == "ok"].to_dict("records")}
+    whole = by_name.pop(PADDED)
+    left = [f"{name} {row['latency_s'] / whole['latency_s']:.2f} of its time" for name, row in by_name.items()]
     share = padding(whole["lengths"], whole["batch"], whole["num_tokens"])
     return "; ".join([f"{share:.0%} padding in {PADDED}", *left, said])
 
@@ -418,7 +418,8 @@ def tried(part: str, device: str, runs: Path, log: Path, most_s: float) -> list[
     process.start()
     process.join(most_s)
     if is_late := process.is_alive():
-        os.killpg(process.pid or 0, signal.SIGKILL)
+        assert process.pid
+        os.killpg(process.pid, signal.SIGKILL)
         process.join()
     output = log.read_bytes()[start:].decode(errors="replace")
     said = [line for line in output.splitlines() if line.strip()] or ["no output"]
