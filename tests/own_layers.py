@@ -217,14 +217,3 @@ class Configured(Mine):
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output in the mode of the configuration."""
         return super().forward(x) if self.config.mode else x
-
-
-def named(layer: nn.Module) -> Any:
-    """Return the layer as a function that knows the class of the layer that an adapter gets."""
-
-    def call(*xs: Tensor) -> Tensor:
-        y: Tensor = layer(*xs)
-        return y
-
-    call.kind = type(layer)  # type: ignore[attr-defined]  # functions take attributes
-    return call

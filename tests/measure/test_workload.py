@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 import impls
 from bench.measure import devices, outputs, workload
-from bench.plan.case import Point
 from bench.sampling.inputs import TimedCall
 from tests.make.points import WITH_CONTEXT, of_layer, point
 from tests.measure.stub import path
@@ -41,27 +40,6 @@ def test_the_values_follow_from_the_seed_and_the_shape_alone(on: str) -> None:
     another = workload.make(point(device=on), seed=first.seed + 1)
     assert not torch.equal(another.values, first.values)
     assert not torch.equal(another.direction, first.direction)
-
-
-@pytest.mark.parametrize(
-    ("at", "x", "y"),
-    [
-        (point(token_len=49, channels=64, num_heads=4, dtype="bfloat16"), (2, 7, 49), (2, 7, 64)),
-        (of_layer("self"), (2, 7, 10), (2, 7, 14)),
-        (of_layer("patch", dtype="float16"), (2, 3, 12, 12), (2, 9, 12)),
-        (of_layer("conv"), (2, 16, 3, 3), (2, 16, 3, 3)),
-    ],
-    ids=["vit", "self", "patch", "conv"],
-)
-def test_each_layer_gets_what_it_takes(at: Point, x: tuple[int, ...], y: tuple[int, ...]) -> None:
-    """Layers of tokens get tokens and layers of images get images, in the point's dtype.
-
-    The output gradient has the output's shape.
-    """
-    work = workload.make(at)
-    assert ([tuple(each.shape) for each in work.inputs()], tuple(work.direction.shape)) == ([x], y)
-    tensors = [*work.inputs(), work.direction, *work.layer.parameters()]
-    assert {tensor.dtype for tensor in tensors} == {getattr(torch, at.dtype)}
 
 
 def test_implementations_cannot_disturb_each_other() -> None:
@@ -212,39 +190,6 @@ def test_a_layer_that_needs_values_is_traced_on_the_cpu(on: str) -> None:
     """In float32, as it was made: the values of the inputs are elsewhere, in the point's dtype."""
     work = own("OfValues", device=on, dtype="bfloat16")
     assert (work.flops, work.values.dtype) == (PROJECTION + CORE, torch.bfloat16)
-
-
-def test_a_users_layer_takes_tokens_unless_it_states_another_shape() -> None:
-    """The input is [B, N, token_len], or what input_shape says; the widths are those of the columns.
-
-    Input, output and weights move once.
-    """
-    work = own("Mine", token_len=10)
-    assert (work.shapes, work.direction.shape) == (((2, 7, 10),), (2, 7, 12))
-    assert own("Stating").shapes == ((2, 1, 7, 12),)
-    assert own("Mine").least_work.least_bytes == 4 * (2 * 7 * 12 + 2 * 7 * 12 + 12 * 36 + 36)
-
-
-@pytest.mark.parametrize(
-    ("name", "way"), [("Crossed", "self.attend"), ("CrossedBySDPA", "F.scaled_dot_product_attention")]
-)
-def test_a_users_layer_may_take_several_inputs(name: str, way: str) -> None:
-    """It states their shapes; a core of its own or torch's function in it is replaced, and the inputs are unlike."""
-    work = workload.make(point(**{**WITH_CONTEXT, "layer": f"tests.own_layers:{name}"}))
-    x, context = work.inputs()
-    assert work.shapes == (x.shape, context.shape) == ((2, 7, 12), (2, 5, 10))
-    assert not torch.equal(x.flatten()[:100], context.flatten())
-    # B·N·12·12 for queries, B·M·10·24 for keys and values, B·N·M·12 twice in the core
-    assert work.flops == 2 * (2 * 7 * 12 * 12 + 2 * 5 * 10 * 24 + 2 * 2 * 7 * 5 * 12)
-    weights = 12 * 12 + 12 + 10 * 24 + 24
-    assert work.least_work.least_bytes == 4 * (2 * 7 * 12 + 2 * 5 * 10 + 2 * 7 * 12 + weights)
-    replaced: Any = workload.subject(work, "tests.tiny_models:right").function
-    with torch.no_grad():
-        torch.testing.assert_close(replaced(x, context), work.layer(x, context))
-        assert not torch.allclose(replaced(x, -context), work.layer(x, context))
-    assert replaced.adapted_by == way
-    whole: Any = workload.subject(work, "tests.own_layers:named").function
-    assert whole.kind is type(getattr(work.layer, "inner", None))
 
 
 def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
