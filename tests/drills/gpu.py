@@ -51,7 +51,6 @@ PARTS: dict[str, int] = {
     "hacks": 60,
     "backends": 45,
     "compiled": 60,
-    "tests": 60,
     "correct": 90,
 }
 """The seconds that each part may take, in order: what is broken, what the timers do, and what is measured with them."""
@@ -62,8 +61,8 @@ WITHIN_S = 480
 CLOSING_S = 5.0
 """A run is interrupted so long before its part ends."""
 
-SKIPPED = 77
-"""The exit status of a part that can't be tried here, as in Automake's tests."""
+ON_GPU_ALONE = ("known", "slowed", "streams")
+"""The parts that a CPU can't try: it has no events and no streams."""
 
 LINES, LOG, PACKED = "parts.txt", "log.txt", "runs.tar.gz"
 """The files in OUT."""
@@ -115,10 +114,6 @@ class FailedError(Exception):
     """A part that found something wrong; its text says what."""
 
 
-class SkippedError(Exception):
-    """A part that can't be tried on this device; its text says why."""
-
-
 def judged(said: Iterable[str], is_wrong: object) -> str:
     """Return what a part has seen, in one line; raises FailedError with it if it is wrong."""
     line = "; ".join(said)
@@ -139,11 +134,6 @@ class Drill:
     def is_gpu(self) -> bool:
         """Whether the device is a GPU."""
         return not kind(self.device).is_timed_by_host
-
-    def need_gpu(self, why: str) -> None:
-        """Raise SkippedError on a CPU."""
-        if not self.is_gpu:
-            raise SkippedError(f"needs a CUDA device: {why}")
 
     def shape(self, of_gpu: Sequence[str] = SMALL) -> tuple[str, ...]:
         """Return options for a shape and the dtype."""
@@ -242,9 +232,8 @@ def _device_s(call: Callable[[], object], timing: str = HOT) -> float:
     return statistics.median(clock.timed(timer, call).call_s for _ in range(REPEATS))
 
 
-def known(drill: Drill) -> str:
+def known(_drill: Drill) -> str:
     """Time kernels of 1, 2 and 4 times a length, which must be in proportion, and an empty pair of events."""
-    drill.need_gpu("it has events")
     from bench.measure import cuda
 
     times_s = [_device_s(partial(cuda._sleep, CYCLES * factor)) for factor in (1, 2, 4)]
@@ -255,9 +244,8 @@ def known(drill: Drill) -> str:
     return judged(said, abs(off) > KNOWN_NEAR or event_s > LEAST_EVENT_S)
 
 
-def slowed(drill: Drill, pause: Callable[[float], object] = time.sleep) -> str:
+def slowed(_drill: Drill, pause: Callable[[float], object] = time.sleep) -> str:
     """Slow the host between two kernels of a call: its device time stays, or the timer says why it has none."""
-    drill.need_gpu("it has events")
     from bench.measure import cuda
     from impls.contract import Unsupported
 
@@ -282,7 +270,6 @@ def slowed(drill: Drill, pause: Callable[[float], object] = time.sleep) -> str:
 
 def streams(drill: Drill) -> str:
     """Leave work of some 20 µs and of a millisecond on another stream, and join it: only the first is blamed."""
-    drill.need_gpu("it has streams")
     sizes = ("--batch", "32", "--num-tokens", "16,1024", "--channels", "768", "--num-heads", "12")
     return drill.once(STREAMS, *drill.shape(sizes), points=2)[1]
 
@@ -355,18 +342,6 @@ def compiled(drill: Drill) -> str:
     return judged([said, *(f"{name} {cold:.1f} s cold" for name, cold in cold_s.items())], cold_s.isna().any())
 
 
-def tests(_drill: Drill) -> str:
-    """Run the tests that need a GPU; other files may import packages that are not here."""
-    files = [str(path) for path in sorted(Path("tests").rglob("test_*.py")) if "mark.cuda" in path.read_text()]
-    command = [sys.executable, "-m", "pytest", "-m", "cuda", "-q", "-p", "no:cacheprovider", *files]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(done.stdout, done.stderr)
-    last = done.stdout.strip().splitlines()[-1].strip("= ") if done.stdout.strip() else done.stderr[-200:]
-    if done.returncode in (0, 5) and " passed" not in last:
-        raise SkippedError(last)
-    return judged([last], done.returncode)
-
-
 def correct(drill: Drill) -> str:
     """Check all implementations that aren't compiled at twelve odd shapes, in each dtype, in inference and train."""
     warnings.simplefilter("ignore")  # torch says there why a backend is not used, and so do the reasons
@@ -426,7 +401,7 @@ def tried(part: str, device: str, runs: Path, log: Path, most_s: float) -> list[
     fatal = next((number for number, line in enumerate(said) if line.startswith(FATAL)), None)
     below = said[-TAIL:-1] if fatal is None else said[fatal + 1 :][:TAIL]
     status = process.exitcode or 0
-    word = {0: "passed", SKIPPED: "skipped"}.get(status, "failed")
+    word = "failed" if status else "passed"
     if is_late:
         word = f"failed: took longer than {most_s:.0f} s"
     elif status < 0:
@@ -447,9 +422,6 @@ def _in_process(part: str, drill: Drill, log: Path) -> None:
     print(f"===== {part}")
     try:
         print(globals()[part](drill))
-    except SkippedError as reason:
-        print(reason)
-        sys.exit(SKIPPED)
     except Exception as error:
         traceback.print_exc(file=sys.stdout)
         print(f"{type(error).__name__}: {' '.join(str(error).split())}")
@@ -476,8 +448,8 @@ def main(words: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="gpu-drill-") as runs:
         for part in parts:
             most_s = min(slower * PARTS[part], chosen.within_s - (time.monotonic() - begin_s))
-            if most_s < CLOSING_S:
-                _say(lines, f"{part}: skipped: no time was left")
+            if most_s < CLOSING_S or (part in ON_GPU_ALONE and kind(chosen.device).is_timed_by_host):
+                _say(lines, f"{part}: skipped: {'no time was left' if most_s < CLOSING_S else 'needs a CUDA device'}")
                 continue
             said = tried(part, chosen.device, Path(runs), log, most_s)
             failed += said[0].startswith(f"{part}: failed")
