@@ -192,7 +192,6 @@ def test_a_file_of_another_form_is_incorrect() -> None:
 @pytest.mark.parametrize(
     ("columns", "devices", "reason"),
     [
-        ({}, 0, ""),
         ({"timing": "device-hot"}, 0, "timing = device-hot can't be used on cpu; expected host"),
         (
             {"device": "cuda", "timing": "device-cold"},
