@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from bench.engine import worker
+from bench.engine.worker import THREAD_VARIABLES
 from bench.machine import facts
+from bench.plan.case import RETAINED
 from bench.store.environment import Environment, differences
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +66,17 @@ def test_variables_that_change_what_runs_are_part_of_the_identity(monkeypatch: p
     assert (after.identity["wait_policy"], after.identity["preloaded"]) == (waits, ["libtcmalloc.so"])
     names = [line.split(":")[0] for line in differences(before, after)]
     assert sorted(names) == sorted(["preloaded", "wait_policy", *(f"variable {name}" for name in given)])
+
+
+def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets, places, what is printed, the user's own, and those that workers set or take away."""
+    before = facts.variables()
+    ours = {*worker.environment(RETAINED, 1, Path("cache"))} - {*worker.environment("system", 1, Path("cache"))}
+    ours = (ours | {*THREAD_VARIABLES, "TORCHINDUCTOR_CACHE_DIR", "MALLOC_ARENA_MAX"}) - {"GLIBC_TUNABLES"}
+    others = "TORCH_HUB_TOKEN XLA_API_KEY TORCH_HOME TORCH_LOGS MKL_VERBOSE CUDA_PATH MINE"
+    for name in (*ours, *others.split()):
+        monkeypatch.setenv(name, "7")
+    assert facts.variables() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system can't pin a process to a core")

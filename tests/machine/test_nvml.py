@@ -3,6 +3,7 @@
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -77,6 +78,18 @@ def test_without_an_answer_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -
         assert (nvml.driver(), nvml.energy_j("0")) == (None, None)
         assert not nvml.is_exclusive("0")
         monkeypatch.setitem(sys.modules, "pynvml", None)
+
+
+def test_a_gpu_that_one_process_holds_alone_is_exclusive(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In another mode it isn't, nor if processes share it by MPS."""
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    stand_in = put_nvml(monkeypatch, [])
+    assert nvml.is_exclusive("0")
+    (tmp_path / "control").touch()
+    assert not nvml.is_exclusive("0")
+    (tmp_path / "control").unlink()
+    stand_in.nvmlDeviceGetComputeMode = lambda _handle: 0
+    assert not nvml.is_exclusive("0")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The workload: the same weights and inputs for everyone, and calls in the point's mode."""
 
 import dataclasses
+import itertools
 import random
 from typing import Any
 
@@ -125,6 +126,17 @@ def test_a_backward_pass_gives_the_gradients_of_training_without_a_forward_pass(
         timed = dataclasses.replace(trained, direction=work.direction_of(1))
         expected = outputs.compute(workload.subject(timed, "eager"), timed, xs)
         torch.testing.assert_close([y, *gradients], [*expected.tensors])
+
+
+def test_no_forward_pass_can_know_the_gradient_of_its_output() -> None:
+    """Each timing has another one, with the same numbers in another order."""
+    work = workload.make(point(mode="backward"))
+    inputs, seen = workload.Inputs(work), [work.direction]
+    for key in (1, 2):
+        inputs.renew(1, key)
+        seen.append(inputs.direction)
+    assert all(torch.equal(each.flatten().sort().values, seen[0].flatten().sort().values) for each in seen)
+    assert not any(torch.equal(one, other) for one, other in itertools.combinations(seen, 2))
 
 
 def test_the_items_of_a_padding_mask_change_their_order_from_call_to_call() -> None:
