@@ -101,6 +101,13 @@ def test_all_mistakes_are_in_one_message() -> None:
     assert [line.partition(" must")[0] for line in lines] == ["--bound low", "--num-heads six", "--within soon"]
 
 
+def test_more_threads_than_cores_can_be_insisted_on() -> None:
+    """With --oversubscribe they are measured, and the run knows that it was asked for."""
+    sweep = asked("--threads 64 --oversubscribe")
+    assert {each.threads for each in sweep.points} == {64}
+    assert sweep.effort.oversubscribe
+
+
 def test_statuses_that_fail_a_point() -> None:
     """They are a comma list, `none` for none of them, and the usual rule where nothing is said."""
     statuses = [options.fail_on(given(line)) for line in ("", "--fail-on none", "--fail-on incorrect,oom")]
