@@ -251,7 +251,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ("bench.show.charts.scatter", "from bench.show.pages import shell", ["bench.show.pages.shell"]),
     ("bench.plan.case", "import bench", ["bench"]),
     ("impls.attend.eager", "import bench", ["bench"]),
-    ("impls.attend.eager", "from bench.plan.names import LAYERS", ["bench.plan.names.LAYERS"]),
+    ("impls.attend.eager", "from bench.plan.names import read", ["bench.plan.names.read"]),
     ("impls.lookup", "def f():\n    from bench.plan import names\n", ["bench.plan.names"]),
     ("bench.cli", "from tests.make.points import point", ["tests.make.points.point"]),
     ("bench.cli", "def f():\n    import torch\n", ["torch"]),

@@ -32,7 +32,7 @@ from bench.show.terminal.console import console
 from bench.store import saved_run as stored
 from bench.store import units
 from bench.store.table import RESULTS
-from impls.catalogue import COMPILED, SOURCES, advised, compiled_from, split, with_option
+from impls.catalogue import COMPILED, SOURCES, advised, name_of, split, with_option
 
 LOOKS = 3
 """The processes that look at a model: their scatter is that of the shares."""
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         heading = [GAP, Lines([show.about(each)])] if len(answers) > 1 else []
         _print([*heading, *blocks], is_quiet or arguments.look)
     _put(answers, parts, arguments.format, folder)
-    own = [of for each in worth for of in each.alternatives if of.name in extra and names.is_own(of.name)]
+    own = [of for each in worth for of in each.alternatives if of.name in extra and name_of(of.name).is_own]
     are_ok = all(each.as_is.get("status", "ok") == "ok" for each in worth)
     return FINE if are_ok and all(each.status == "ok" for each in own) else BAD
 
@@ -112,14 +112,14 @@ def _print(of: Iterable[Block], is_quiet: bool) -> None:
 
 
 def _asked(arguments: argparse.Namespace, extra: Sequence[str]) -> Sweep:
-    """Return the race that the options ask for; what only the model knows is 1 until it was looked at.
+    """Return the race that the options ask for.
 
     Its implementations are the model as it is, and what was asked for besides. Raises WrongRequest.
     """
     columns = {**options.overrides(arguments), "layer": [_model(arguments)]}
     given = options.effort(arguments)
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
-    asked = options.product([AS_IS, *extra], columns, {**usual, **given}, shaped=tuple)
+    asked = options.product([AS_IS, *extra], columns, {**usual, **given})
     if any(point.mode == "backward" for point in asked.points):
         raise WrongRequest("--mode backward must be inference, forward or train: advise measures calls of a model")
     effort = dataclasses.replace(asked.effort, within_s=given.get("within_s", WITHIN_S * len(asked.points)))
@@ -129,7 +129,7 @@ def _asked(arguments: argparse.Namespace, extra: Sequence[str]) -> Sweep:
 def _model(arguments: argparse.Namespace) -> str:
     """Return the module's name with its input; raises WrongRequest."""
     name: str = arguments.name
-    if not names.is_module(name) and name not in LAYERS:
+    if ":" not in name and name not in LAYERS:
         near = "" if name.rstrip(":") in SOURCES else suggestion(name, SOURCES) or f"; did you mean timm:{name}?"
         raise WrongRequest(names.misspelled(name, "model") or f"MODEL {name!r} must be {MODEL}{near}")
     return with_option(name, "input", arguments.input) if arguments.input else name
@@ -163,7 +163,7 @@ def _compared(
     works = [name for each in answers for name in each.working]
     controls = [name for each in answers for name in each.controls]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
-    compiled = [name for name in compiled if name == COMPILED or compiled_from(name) in works]
+    compiled = [name for name in compiled if name == COMPILED or name_of(name).compiled_from in works]
     race = dataclasses.replace(
         asked,
         points=tuple(each.point for each in answers),

@@ -17,7 +17,7 @@ from bench.commands import in_format, options, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.commands.progress import Progress, waiting
 from bench.engine.duel import Duel, Ground, grounds
-from bench.engine.model_look import NotSeen, shaped
+from bench.engine.model_look import shown
 from bench.machine import monotonic
 from bench.machine.facts import here
 from bench.plan.case import AFTER, BEFORE
@@ -161,10 +161,10 @@ def _sweeps(arguments: argparse.Namespace, grounds: tuple[Ground, Ground]) -> tu
         return _sweep(arguments, first, sides), _sweep(arguments, second, sides)
     try:
         sweep = _sweep(arguments, first, sides)
-    except (NotSeen, WrongRequest) as error:
+    except WrongRequest as error:
         try:
             sweep = _sweep(arguments, second, sides)
-        except (NotSeen, WrongRequest):
+        except WrongRequest:
             raise WrongRequest(str(error)) from None
     return sweep, sweep
 
@@ -189,11 +189,11 @@ def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Sid
                 effort={**own, **options.effort(arguments)},
                 product=arguments.sweep is None,
                 path=None if is_elsewhere else search_path(),
-                shaped=partial(shaped, pool=ground.pool),
+                look=partial(shown, pool=ground.pool),
             )
         )
         if not is_elsewhere:  # each checkout and each interpreter finds its own
-            check_layers(asked_for.points)
+            check_layers(point.layer for point in asked_for.points)
     within_s = POINT_S * len(asked_for.points) if arguments.within_s is None else asked_for.effort.within_s
     effort = dataclasses.replace(asked_for.effort, within_s=within_s)
     return dataclasses.replace(

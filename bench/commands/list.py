@@ -6,7 +6,6 @@ from typing import Any
 
 from bench.commands import put
 from bench.machine import facts, nvml
-from bench.plan import names
 from bench.plan.case import COLUMNS
 from bench.plan.device import CPU, KINDS
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, MODELS, expand
@@ -40,8 +39,8 @@ def run(_arguments: argparse.Namespace) -> int:
     for title, entries in (
         ("devices", {CPU.name: facts.cpu_model(), **accelerators}),
         ("sweeps", described),
-        ("layers", {**names.LAYERS, "package.module:Class": OWN, **dict.fromkeys(libraries, LIBRARY)}),
-        ("implementations", {**names.IMPLEMENTATIONS, "mykernel:attend": OWN}),
+        ("layers", {**_meanings(LAYERS), "package.module:Class": OWN, **dict.fromkeys(libraries, LIBRARY)}),
+        ("implementations", {**_meanings(catalogue.IMPLEMENTATIONS), "mykernel:attend": OWN}),
         ("options of implementations, as in online[block_tokens=64]", options),
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
@@ -50,6 +49,11 @@ def run(_arguments: argparse.Namespace) -> int:
     table, reasons = matrix(LAYERS, catalogue.IMPLEMENTATIONS)
     put([Lines(["which implementation supports which layer"], HEAD), GAP, table, GAP, reasons])
     return FINE
+
+
+def _meanings(of: Mapping[str, Any]) -> dict[str, str]:
+    """Return the meaning of each layer or implementation by its name."""
+    return {name: each.meaning for name, each in of.items()}
 
 
 def _shape(model: Mapping[str, Any]) -> str:

@@ -11,13 +11,13 @@ from bench.commands import say
 from bench.commands.progress import waiting
 from bench.engine import admission
 from bench.machine import facts
-from bench.plan.case import COLUMNS, Point
+from bench.plan.case import COLUMNS
 from bench.plan.columns import READERS, PointColumn, Role, ValueKind, flag
 from bench.plan.device import CPU, CUDA, default_sweep
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short
-from bench.plan.layers import LAYERS, shapes_itself
+from bench.plan.layers import LAYERS
 from bench.plan.names import check_layers, check_own, search_path
 from bench.plan.sweep import SETTINGS, Request, Sweep, load_sweep
 from bench.show.text import listed
@@ -148,7 +148,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
     wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
     all_of(
         lambda: check_own(wanted.implementations),
-        lambda: check_layers(wanted.points),
+        lambda: check_layers(point.layer for point in wanted.points),
         lambda: admission.check_threads(wanted),
     )
     return wanted
@@ -185,7 +185,7 @@ def request(option: argparse.Namespace) -> Request:
         run=Path(option.run) if option.run else None,
         extend=option.extend,
         is_named=option.sweep is not None,
-        shaped=_shaped,
+        look=_looked,
         say=_warn,
     )
 
@@ -194,22 +194,14 @@ def _warn(line: str) -> None:
     say(f"warning: {line}", stderr=True)
 
 
-def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    modules = dict.fromkeys(point.layer for point in points if shapes_itself(point.layer))
-    if not modules:
-        return points
+def _looked(layers: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     from bench.engine import model_look  # slow to import
 
-    with waiting(f"importing torch and {listed([*modules])}, to see the shapes"):
-        return model_look.shaped(points, say=_warn)
+    with waiting(f"importing torch and {listed(layers)}, to see the shapes"):
+        return model_look.shown(layers)
 
 
-def product(
-    implementations: Sequence[str],
-    columns: Mapping[str, Any],
-    asked: Mapping[str, Any],
-    shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] | None = None,
-) -> Sweep:
+def product(implementations: Sequence[str], columns: Mapping[str, Any], asked: Mapping[str, Any]) -> Sweep:
     """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
 
     Raises WrongRequest if this machine can't measure it.
@@ -222,10 +214,10 @@ def product(
         effort=asked,
         product=True,
         path=search_path(),
-        shaped=shaped or _shaped,
+        look=_looked,
     )
     wanted = load_sweep(request)
-    check_layers(wanted.points)
+    check_layers(point.layer for point in wanted.points)
     admission.check_threads(wanted)
     admission.check_devices(wanted)
     return wanted

@@ -5,15 +5,20 @@ from pathlib import Path
 import pytest
 
 from bench.plan import names
-from tests.make.points import point
+from impls.catalogue import name_of
 from tests.refusals import refusal
 
 
-def test_is_implementation() -> None:
+def is_implementation(name: str) -> bool:
+    """Return whether a name may be an implementation, whatever modules there are."""
+    return not names.mistakes([name], None)
+
+
+def test_names_of_implementations() -> None:
     """A name of the suite and `module:attribute`, each with options, may be an implementation; half of it can't."""
     right = "eager compiled_sdpa module:attribute package.module:a.b online[block_tokens=64] module:attribute[a=1]"
     wrong = ["sdap", "Eager", "", ":", "module:", ":attribute", "online[block_tokens]", "online["]
-    assert [name for name in (*right.split(), *wrong) if names.is_implementation(name)] == right.split()
+    assert [name for name in (*right.split(), *wrong) if is_implementation(name)] == right.split()
 
 
 def test_an_installed_implementation_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,13 +30,13 @@ def test_an_installed_implementation_is_one(tmp_path: Path, monkeypatch: pytest.
         "[attention_bench.implementations]\ninstalled = users_kernel:adapt\n[another.group]\nforeign = a:b\n",
         encoding="utf-8",
     )
-    before = names.is_implementation("installed")
+    before = is_implementation("installed")
     monkeypatch.syspath_prepend(tmp_path)
 
     assert not before
-    assert names.is_implementation("installed")
-    assert not names.is_implementation("foreign")
-    assert [names.is_own(name) for name in ("installed", "mykernel:adapt", "eager")] == [True, True, False]
+    assert is_implementation("installed")
+    assert not is_implementation("foreign")
+    assert [name_of(name).is_own for name in ("installed", "mykernel:adapt", "eager")] == [True, True, False]
 
 
 @pytest.fixture
@@ -104,11 +109,10 @@ def test_what_is_no_file_is_no_misspelling(name: str) -> None:
 def test_a_layer_that_is_not_there_beside_others_ends_its_own_rows() -> None:
     """If none is there, the request is wrong, with a line for each; so it is with an implementation that isn't."""
     own = ["no_such_module:Layer", "no_such_module:Other"]
-    wrong = [point(layer=name) for name in own]
-    names.check_layers([point(), *wrong])
+    names.check_layers(["vit", *own])
     names.check_own(["eager"])
     for kind, lines in {
-        "layer": refusal(names.check_layers, wrong),
+        "layer": refusal(names.check_layers, own),
         "implementation": refusal(names.check_own, ["eager", *own]),
     }.items():
         first, second = lines.splitlines()
