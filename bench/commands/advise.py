@@ -5,6 +5,7 @@ import dataclasses
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from bench.analyse import advice as analyse
@@ -13,7 +14,8 @@ from bench.analyse.padding import Packing, packing
 from bench.commands import options, put, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
 from bench.commands.progress import moving, waiting
-from bench.engine.model_look import NotSeen, look
+from bench.engine.model_look import NotSeen, look, looking, shown
+from bench.engine.pool import Pool
 from bench.engine.run import Run
 from bench.machine import monotonic
 from bench.plan import names
@@ -61,19 +63,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.written_as and not arguments.sweep_file:
         raise WrongRequest(f"--as {arguments.written_as} needs --sweep-file OUT.toml")
     extra = [name for name in split(arguments.impl) if name not in ("", AS_IS)]
-    asked = _asked(arguments, extra)
-    is_quiet, begin_s = arguments.format != FORMATS[0], monotonic.now_s()
-    within_s = asked.effort.seconds(len(asked.points))
-    if not (is_quiet or arguments.look):
-        say(
-            f"looks at the model and the race of its settings have {units.duration(within_s)} together (--within); "
-            f"the first look and {PROCESSES} processes of each setting are measured in any case"
-        )
-    try:
-        answers = _seen(asked, LOOK_SHARE * within_s, is_quiet)
-    except NotSeen as reason:
-        say(f"attention-bench: {asked.points[0].layer} could not be looked at: {reason}", stderr=True)
-        return BAD
+    name, is_quiet = _model(arguments), arguments.format != FORMATS[0]
+    with looking([name]) as pool:
+        asked, begin_s = _asked(name, arguments, extra, pool), monotonic.now_s()
+        within_s = asked.effort.seconds(len(asked.points))
+        if not (is_quiet or arguments.look):
+            say(
+                f"looks at the model and the race of its settings have {units.duration(within_s)} together (--within); "
+                f"the first look and {PROCESSES} processes of each setting are measured in any case"
+            )
+        try:
+            answers = _seen(asked, pool, LOOK_SHARE * within_s, is_quiet)
+        except NotSeen as reason:
+            say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
+            return BAD
     if arguments.sweep_file:
         text = model_sweep.of_cores if arguments.written_as == CORE else model_sweep.of_layers
         write(arguments.sweep_file, text(answers))
@@ -111,15 +114,15 @@ def _print(of: Iterable[Block], is_quiet: bool) -> None:
         put(of)
 
 
-def _asked(arguments: argparse.Namespace, extra: Sequence[str]) -> Sweep:
-    """Return the race that the options ask for.
+def _asked(name: str, arguments: argparse.Namespace, extra: Sequence[str], pool: Pool) -> Sweep:
+    """Return the race of a module that the options ask for; a process of the pool shows its shapes.
 
     Its implementations are the model as it is, and what was asked for besides. Raises WrongRequest.
     """
-    columns = {**options.overrides(arguments), "layer": [_model(arguments)]}
+    columns = {**options.overrides(arguments), "layer": [name]}
     given = options.effort(arguments)
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
-    asked = options.product([AS_IS, *extra], columns, {**usual, **given})
+    asked = options.product([AS_IS, *extra], columns, {**usual, **given}, partial(shown, pool))
     if any(point.mode == "backward" for point in asked.points):
         raise WrongRequest("--mode backward must be inference, forward or train: advise measures calls of a model")
     effort = dataclasses.replace(asked.effort, within_s=given.get("within_s", WITHIN_S * len(asked.points)))
@@ -132,10 +135,11 @@ def _model(arguments: argparse.Namespace) -> str:
     if ":" not in name and name not in LAYERS:
         near = "" if name.rstrip(":") in SOURCES else suggestion(name, SOURCES) or f"; did you mean timm:{name}?"
         raise WrongRequest(names.misspelled(name, "model") or f"MODEL {name!r} must be {MODEL}{near}")
-    return with_option(name, "input", arguments.input) if arguments.input else name
+    name = with_option(name, "input", arguments.input) if arguments.input else name
+    return names.read(name).text
 
 
-def _seen(asked: Sweep, most_s: float, is_quiet: bool) -> list[Advice]:
+def _seen(asked: Sweep, pool: Pool, most_s: float, is_quiet: bool) -> list[Advice]:
     """Return what is seen of a model at each point; further looks are left out if all would take more than `most_s`.
 
     Raises NotSeen.
@@ -146,7 +150,9 @@ def _seen(asked: Sweep, most_s: float, is_quiet: bool) -> list[Advice]:
         waiting(f"looking: {LOOKS} processes import torch and {first.layer}"),
         moving(console(stderr=is_quiet)) as move,
     ):
-        looks = look(asked.points, settings, LOOKS, timeout_s, lambda stage: move(f"looking: {stage}"), most_s=most_s)
+        looks = look(
+            pool, asked.points, settings, LOOKS, timeout_s, lambda stage: move(f"looking: {stage}"), most_s=most_s
+        )
     return [analyse.seen(point, seen) for point, seen in looks.items()]
 
 

@@ -189,7 +189,7 @@ def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Sid
                 effort={**own, **options.effort(arguments)},
                 product=arguments.sweep is None,
                 path=None if is_elsewhere else search_path(),
-                look=partial(shown, pool=ground.pool),
+                look=partial(shown, ground.pool),
             )
         )
         if not is_elsewhere:  # each checkout and each interpreter finds its own

@@ -34,13 +34,16 @@ def run(_arguments: argparse.Namespace) -> int:
         for name, entry in catalogue.IMPLEMENTATIONS.items()
         if entry.options
     }
+    layers, implementations = (
+        {name: each.meaning for name, each in of.items()} for of in (LAYERS, catalogue.IMPLEMENTATIONS)
+    )
     libraries = [f"{source}:NAME" for source in catalogue.SOURCES]
     accelerators = {gpu.device: gpu.words for gpu in nvml.gpus()} if facts.torch_cuda() else {}
     for title, entries in (
         ("devices", {CPU.name: facts.cpu_model(), **accelerators}),
         ("sweeps", described),
-        ("layers", {**_meanings(LAYERS), "package.module:Class": OWN, **dict.fromkeys(libraries, LIBRARY)}),
-        ("implementations", {**_meanings(catalogue.IMPLEMENTATIONS), "mykernel:attend": OWN}),
+        ("layers", {**layers, "package.module:Class": OWN, **dict.fromkeys(libraries, LIBRARY)}),
+        ("implementations", {**implementations, "mykernel:attend": OWN}),
         ("options of implementations, as in online[block_tokens=64]", options),
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
@@ -49,11 +52,6 @@ def run(_arguments: argparse.Namespace) -> int:
     table, reasons = matrix(LAYERS, catalogue.IMPLEMENTATIONS)
     put([Lines(["which implementation supports which layer"], HEAD), GAP, table, GAP, reasons])
     return FINE
-
-
-def _meanings(of: Mapping[str, Any]) -> dict[str, str]:
-    """Return the meaning of each layer or implementation by its name."""
-    return {name: each.meaning for name, each in of.items()}
 
 
 def _shape(model: Mapping[str, Any]) -> str:

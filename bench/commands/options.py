@@ -18,8 +18,8 @@ from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short
 from bench.plan.layers import LAYERS
-from bench.plan.names import check_layers, check_own, search_path
-from bench.plan.sweep import SETTINGS, Request, Sweep, load_sweep
+from bench.plan.names import check_layers, search_path
+from bench.plan.sweep import SETTINGS, Request, Shown, Sweep, load_sweep
 from bench.show.text import listed
 from bench.store import files, plan
 from bench.store.environment import ENVIRONMENT
@@ -147,7 +147,6 @@ def sweep(option: argparse.Namespace) -> Sweep:
     wanted: Sweep
     wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
     all_of(
-        lambda: check_own(wanted.implementations),
         lambda: check_layers(point.layer for point in wanted.points),
         lambda: admission.check_threads(wanted),
     )
@@ -194,17 +193,22 @@ def _warn(line: str) -> None:
     say(f"warning: {line}", stderr=True)
 
 
-def _looked(layers: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+def _looked(layers: Sequence[str]) -> Shown:
     from bench.engine import model_look  # slow to import
 
-    with waiting(f"importing torch and {listed(layers)}, to see the shapes"):
-        return model_look.shown(layers)
+    with waiting(f"importing torch and {listed(layers)}, to see the shapes"), model_look.looking(layers) as pool:
+        return model_look.shown(pool, layers)
 
 
-def product(implementations: Sequence[str], columns: Mapping[str, Any], asked: Mapping[str, Any]) -> Sweep:
+def product(
+    implementations: Sequence[str],
+    columns: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    look: Callable[[Sequence[str]], Shown] = _looked,
+) -> Sweep:
     """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
 
-    Raises WrongRequest if this machine can't measure it.
+    `look` is as in a Request. Raises WrongRequest if this machine can't measure it.
     """
     request = facts.here(
         default_sweep(columns.get("device", ())),
@@ -214,7 +218,7 @@ def product(implementations: Sequence[str], columns: Mapping[str, Any], asked: M
         effort=asked,
         product=True,
         path=search_path(),
-        look=_looked,
+        look=look,
     )
     wanted = load_sweep(request)
     check_layers(point.layer for point in wanted.points)

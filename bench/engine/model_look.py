@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 from itertools import product
 from typing import Any
@@ -28,7 +28,14 @@ class NotSeen(Exception):  # noqa: N818 - an outcome that becomes a line
     """A model could not be looked at; the message says why."""
 
 
+def looking(layers: Sequence[str]) -> closing[Pool]:
+    """Return a context with the processes that look at layers; raises WrongRequest if none of these can be found."""
+    check_layers(layers)
+    return closing(Pool(1, (), libraries=libraries(layers)))  # one server: shares hardly depend on the code layout
+
+
 def look(
+    pool: Pool,
     points: Sequence[Point],
     settings: Sequence[str],
     processes: int,
@@ -42,33 +49,26 @@ def look(
     each point; further ones do while they are expected to end within `most_s` seconds. Raises WrongRequest if a model
     can't be made, called or compared, or has no softmax; NotSeen if there is no memory for it or its process ends.
     """
-    # one server: shares of the time hardly depend on the code layout
     looks: dict[Point, list[Seen]] = {point: [] for point in points}
     begin_s, took_s = monotonic.now_s(), 0.0
-    with closing(Pool(1, (), libraries=libraries(point.layer for point in points))) as pool:
-        pool.check(points)
-        for number, point in product(range(processes), points):
-            look_s = monotonic.now_s() - begin_s
-            if number and look_s + took_s > most_s:
-                break
-            tried = [*settings] if number == 0 else []
-            looks[point].append(asked(pool, "look", point, number, timeout_s, heard, settings=tried))
-            took_s = max(took_s, monotonic.now_s() - begin_s - look_s)
+    pool.check(points)
+    for number, point in product(range(processes), points):
+        look_s = monotonic.now_s() - begin_s
+        if number and look_s + took_s > most_s:
+            break
+        tried = [*settings] if number == 0 else []
+        looks[point].append(asked(pool, "look", point, number, timeout_s, heard, settings=tried))
+        took_s = max(took_s, monotonic.now_s() - begin_s - look_s)
     return looks
 
 
-def shown(layers: Sequence[str], pool: Pool | None = None) -> dict[str, dict[str, int]]:
-    """Return, for modules whose names say their input, the tokens, widths and heads that a call shows, and its batch.
+def shown(pool: Pool, layers: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return, for modules whose names say their input, the tokens, widths and heads that a call shows.
 
-    A process of the pool calls them, without one a process of this environment. The batch is left to others if the
-    name has none.
-    Raises WrongRequest, with a line for each module that can't be made or called.
+    If a name gives a batch, that is among them. Raises WrongRequest, with a line for each module that can't be made or
+    called.
     """
-    with ExitStack() as own:
-        if pool is None:
-            check_layers(layers)
-            pool = own.enter_context(closing(Pool(1, (), libraries=libraries(layers))))
-        return dict(zip(layers, all_of(*(partial(_shown, pool, layer) for layer in layers)), strict=True))
+    return dict(zip(layers, all_of(*(partial(_shown, pool, layer) for layer in layers)), strict=True))
 
 
 def _shown(pool: Pool, layer: str) -> dict[str, int]:

@@ -80,12 +80,6 @@ def misspelled(name: str, kind: str = "implementation") -> str:
     )
 
 
-def check_own(names: Iterable[str]) -> None:
-    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's implementations."""
-    path = search_path()
-    refuse(line for name in names if ":" in name and (line := mistake_of(name, path)))
-
-
 def check_layers(layers: Iterable[str]) -> None:
     """Raise WrongRequest, with a line for each, if a worker can find none of the layers.
 

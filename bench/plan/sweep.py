@@ -123,6 +123,10 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
+Shown = Mapping[str, Values]
+"""The columns that only modules themselves know, by the names of these."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
@@ -133,7 +137,7 @@ class Request:
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
     Without `is_named` the sweep is that of the run in the folder.
-    `look` returns, by layer, the columns that only modules themselves know; `say` is told what is left out.
+    `look` returns what modules with these names show; `say` is told what is left out.
     """
 
     sweep: str
@@ -149,7 +153,7 @@ class Request:
     run: Path | None = None
     extend: bool = False
     is_named: bool = True
-    look: Callable[[Sequence[str]], Mapping[str, Values]] = lambda _layers: {}
+    look: Callable[[Sequence[str]], Shown] = lambda _layers: {}
     say: Callable[[str], object] = lambda _line: None
 
 

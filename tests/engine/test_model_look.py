@@ -18,42 +18,35 @@ AT = point(layer="timm:vit_tiny_patch16_224")
 SHOWN: dict[str, Any] = {"num_tokens": 5, "token_len": 16, "channels": 16, "num_heads": 2, "batch": 3}
 
 
-@pytest.fixture
-def pool(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that has all processes reply so, or die so, and returns the requests that they get."""
+def replying(reply: dict[str, Any] | Died) -> tuple[Any, list[dict[str, Any]]]:
+    """Return a pool whose processes reply so, or die so, and the requests that they get."""
+    requests: list[dict[str, Any]] = []
 
-    def replying(reply: dict[str, Any] | Died) -> list[dict[str, Any]]:
-        requests: list[dict[str, Any]] = []
+    def ask(request: dict[str, Any], *_: object) -> dict[str, Any]:
+        requests.append(request)
+        if isinstance(reply, Died):
+            raise reply
+        return reply
 
-        def ask(request: dict[str, Any], *_: object) -> dict[str, Any]:
-            requests.append(request)
-            if isinstance(reply, Died):
-                raise reply
-            return reply
-
-        pools = MagicMock()
-        pools.return_value.worker.return_value.__enter__.return_value.ask = ask
-        monkeypatch.setattr(model_look, "Pool", pools)
-        return requests
-
-    return replying
+    pool = MagicMock()
+    pool.worker.return_value.__enter__.return_value.ask = ask
+    return pool, requests
 
 
-def test_the_first_process_tries_the_settings(pool: Any) -> None:
-    """The others only look; all have the library of the model."""
-    requests = pool({"status": "ok", "detail": "", "seen": {"untraced": ""}})
-    assert model_look.look([AT], ("eager",), 3, 10.0) == {AT: [{"untraced": ""}] * 3}
+def test_the_first_process_tries_the_settings() -> None:
+    """The others only look."""
+    pool, requests = replying({"status": "ok", "detail": "", "seen": {"untraced": ""}})
+    assert model_look.look(pool, [AT], ("eager",), 3, 10.0) == {AT: [{"untraced": ""}] * 3}
     assert [request["settings"] for request in requests] == [["eager"], [], []]
     assert requests[0]["point"] == dataclasses.asdict(AT)
-    assert vars(model_look)["Pool"].call_args.kwargs == {"libraries": ("timm",)}
 
 
-def test_no_further_process_looks_if_the_time_is_up(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_further_process_looks_if_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """One looks at each point in any case."""
     monkeypatch.setattr(monotonic, "now_s", iter(range(100)).__next__)
-    requests = pool({"status": "ok", "detail": "", "seen": {"untraced": ""}})
+    pool, requests = replying({"status": "ok", "detail": "", "seen": {"untraced": ""}})
     points = [AT, dataclasses.replace(AT, batch=4)]
-    assert model_look.look(points, (), 3, 10.0, most_s=0.0) == {at: [{"untraced": ""}] for at in points}
+    assert model_look.look(pool, points, (), 3, 10.0, most_s=0.0) == {at: [{"untraced": ""}] for at in points}
     assert len(requests) == 2
 
 
@@ -66,18 +59,18 @@ def test_no_further_process_looks_if_the_time_is_up(pool: Any, monkeypatch: pyte
         (Died("crashed", "no memory", is_outside=True), model_look.NotSeen),
     ],
 )
-def test_a_model_that_can_not_be_used_is_a_wrong_request(pool: Any, reply: Any, kind: type[Exception]) -> None:
+def test_a_model_that_can_not_be_used_is_a_wrong_request(reply: Any, kind: type[Exception]) -> None:
     """With the process's own line. If the machine lacks memory, the request was right."""
-    pool(reply)
+    pool, _ = replying(reply)
     with pytest.raises(kind, match="no such model" if kind is WrongRequest else "no memory"):
-        model_look.look([AT], (), 1, 10.0)
+        model_look.look(pool, [AT], (), 1, 10.0)
 
 
-def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
+def test_a_module_with_its_own_input_shows_its_shapes() -> None:
     """Each is asked once, in one pool."""
-    requests = pool({"status": "ok", "detail": "", "seen": SHOWN})
+    pool, requests = replying({"status": "ok", "detail": "", "seen": SHOWN})
     layers = [AT.layer, "timm:vit_small_patch16_224"]
-    assert model_look.shown(layers) == dict.fromkeys(layers, SHOWN)
+    assert model_look.shown(pool, layers) == dict.fromkeys(layers, SHOWN)
     assert [(request["request"], request["point"]["layer"]) for request in requests] == [
         ("shape", layer) for layer in layers
     ]
@@ -90,7 +83,7 @@ def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
         (Died("crashed", "no memory", is_outside=True), f"{AT.layer}: crashed: no memory"),
     ],
 )
-def test_a_module_that_shows_nothing_is_a_wrong_request(pool: Any, reply: Any, line: str) -> None:
+def test_a_module_that_shows_nothing_is_a_wrong_request(reply: Any, line: str) -> None:
     """Without its shapes it has no points."""
-    pool(reply)
-    assert refusal(model_look.shown, [AT.layer]) == line
+    pool, _ = replying(reply)
+    assert refusal(model_look.shown, pool, [AT.layer]) == line
