@@ -6,7 +6,7 @@ from bench.machine import facts, nvml
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU, CUDA, numbered
 from bench.plan.errors import WrongRequest
-from bench.plan.layers import ITEM_BYTES, scores, subject
+from bench.plan.layers import ITEM_BYTES, layer_of, scores
 from bench.plan.layers import least_bytes as tensors_bytes
 from bench.plan.sweep import Sweep
 from bench.sampling.inputs import LONG_SCORES, ROWS
@@ -91,7 +91,7 @@ def reference_bytes(point: Point) -> int:
 
     Whether a layer of the user's own holds scores is unknown, so there they are left out.
     """
-    held = 0 if subject(point.layer).is_module else scores(point)
+    held = 0 if layer_of(point.layer).is_module else scores(point)
     if held > LONG_SCORES:
         held = max(LONG_SCORES, ROWS * point.num_heads * point.kv_tokens)
     return tensors_bytes(point) + REFERENCE_SCORES * held * REFERENCE_BYTES
@@ -109,7 +109,7 @@ def least_bytes(case: Case) -> int:
 
 def _scores_bytes(case: Case) -> int:
     point = case.point
-    if subject(point.layer).is_module:
+    if layer_of(point.layer).is_module:
         return 0
     every = point.batch * scores(point) * ITEM_BYTES[point.dtype]
     return {ALL: every, ONE: every // point.num_heads}.get(name_of(case.implementation).entry.scores, 0)

@@ -17,7 +17,7 @@ from bench.plan.case import Point
 from bench.plan.device import CUDA, KINDS
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
-from bench.plan.layers import subject
+from bench.plan.layers import layer_of
 from bench.plan.names import libraries
 from bench.plan.sweep import Sweep
 from bench.plan.work import Roof
@@ -174,7 +174,7 @@ class Pool:
         a time can use a GPU of the points, or if torch can use no device of them.
         """
         devices = list(dict.fromkeys(point.device for point in points if point.kind is CUDA))
-        layers = [*dict.fromkeys(point.layer for point in points if needed and subject(point.layer).is_users)]
+        layers = [*dict.fromkeys(point.layer for point in points if needed and layer_of(point.layer).is_users)]
         names = {"implementations": self.implementations, "needed": needed, "layers": layers}
         request = {"request": "check", **names, "devices": devices}
         for is_last in (False, True):

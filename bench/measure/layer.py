@@ -16,7 +16,7 @@ from bench.modules.stated import flops
 from bench.modules.uncalled import uncalled
 from bench.modules.wrapper import check_plain, copied, inner_of
 from bench.plan.case import COLUMNS, Point
-from bench.plan.layers import subject
+from bench.plan.layers import layer_of
 from impls.catalogue import NO_MASK
 
 TRAINED = ("train", "backward")
@@ -35,7 +35,7 @@ def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
 
 def made(point: Point) -> tuple[nn.Module, Shapes]:
     """Return the module of a point, and the shapes of its inputs."""
-    of = subject(point.layer)
+    of = layer_of(point.layer)
     columns = (column for column in COLUMNS.values() if column.name not in of.fixed)
     required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
     layer, shapes = make(of.path, dataclasses.asdict(point), required)
@@ -51,7 +51,7 @@ def traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int
     The layer lies on the CPU in float32; its inputs may be on another device, in another dtype. One of the suite is not
     called: torch's first use of the device "meta" imports the compiler, for more than a second.
     """
-    of = subject(point.layer)
+    of = layer_of(point.layer)
     if not of.is_module:
         return torch.Size(of.output(point)), of.flops(point)
     on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)

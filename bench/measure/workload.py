@@ -103,7 +103,7 @@ class Workload:
         """
         if self.lengths:
             return Work(self.flops, layers.least_bytes(self.point))
-        is_module = layers.subject(self.point.layer).is_module
+        is_module = layers.layer_of(self.point.layer).is_module
         held = self.layer.parameters() if is_module else self.layer.state_dict().values()
         tensors = [*self.inputs(), self.direction, *held]
         return Work(self.flops, sum(tensor.nbytes for tensor in tensors))

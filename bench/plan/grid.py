@@ -12,7 +12,7 @@ from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, of_role
 from bench.plan.columns import DERIVED, REQUIRED, Role, ValueKind
 from bench.plan.device import kind
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
-from bench.plan.layers import LAYERS, complete, subject
+from bench.plan.layers import LAYERS, complete, layer_of
 from bench.plan.layers.module import Module
 from bench.plan.names import PRINTED, misspelled, read
 from impls.catalogue import SOURCES, name_of
@@ -50,7 +50,7 @@ def expand(values: Values, usual: Values | None = None, shown: Values | None = N
     whole = {**(usual or {}), **values}
     refuse(mistakes_in(whole))
     (name,) = layers_of(whole)
-    layer = Module(name_of(name), shown) if shown else subject(name)
+    layer = Module(name_of(name), shown) if shown else layer_of(name)
     values = {**layer.usable(usual or {}), **values, "layer": name}
     refuse(
         f"{key} is missing; every point needs it"

@@ -14,7 +14,7 @@ from bench.plan.case import CONTROL
 from bench.plan.controls import CONTROLLING
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.invocation import short
-from bench.plan.layers import subject
+from bench.plan.layers import layer_of
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, SOURCES, VALUES, Name, name_of
 
 PRINTED = f"those of `{short()} list`"
@@ -86,7 +86,7 @@ def check_layers(layers: Iterable[str]) -> None:
     One that it can't find beside others ends its own rows, as one does that can't be imported.
     """
     path = search_path()
-    mistakes = {name: subject(name).is_users and mistake_of(name, path, "layer") for name in dict.fromkeys(layers)}
+    mistakes = {name: layer_of(name).is_users and mistake_of(name, path, "layer") for name in dict.fromkeys(layers)}
     if mistakes and all(mistakes.values()):
         refuse(map(str, mistakes.values()))
 

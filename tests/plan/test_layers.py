@@ -12,7 +12,7 @@ from bench.modules.making import make
 from bench.plan.case import COLUMNS, OF_LAYERS, Point
 from bench.plan.columns import Role
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import LAYERS, flops, least_bytes, subject
+from bench.plan.layers import LAYERS, flops, layer_of, least_bytes
 from bench.plan.layers.module import of_core
 from tests.make.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
@@ -64,7 +64,7 @@ def test_every_layer_is_found() -> None:
     """Each file of the folder that declares a layer is one, and its module takes the input that it says."""
     assert set(LAYERS) == set(OF_LAYER)
     for name in LAYERS:
-        module, shapes = make(subject(name).path, vars(of_layer(name)))
+        module, shapes = make(layer_of(name).path, vars(of_layer(name)))
         with torch.no_grad():
             assert module(*map(torch.zeros, shapes)).shape[0] == of_layer(name).batch
 
@@ -230,7 +230,7 @@ def test_flops_are_those_that_torch_counts_in_the_layer(at: Point) -> None:
     inputs = [each.requires_grad_() for each in work.inputs()]
     with FlopCounterMode(display=False) as counter:
         y = work.layer(*inputs)
-        assert y.shape == subject(at.layer).output(at)
+        assert y.shape == layer_of(at.layer).output(at)
         forward = counter.get_total_flops()
         y.backward(work.direction)
         whole = counter.get_total_flops()

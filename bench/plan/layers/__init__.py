@@ -28,7 +28,7 @@ LAYERS: Mapping[str, Layer] = _declared_layers()
 
 
 @cache
-def subject(layer: str) -> Layer:
+def layer_of(layer: str) -> Layer:
     """Return what a layer's name stands for: a layer of the suite, or a module; raises ValueError as `name_of` does."""
     return LAYERS.get(layer) or Module(name_of(layer))
 
@@ -71,7 +71,7 @@ def flops(point: Point) -> int | None:
     In the mode `train` they include the gradients of both factors, as `torch.utils.flop_counter` counts them; in the
     mode `backward` they are these alone.
     """
-    return subject(point.layer).flops(point)
+    return layer_of(point.layer).flops(point)
 
 
 def scores(point: Point) -> int:
@@ -81,12 +81,12 @@ def scores(point: Point) -> int:
 
 def inputs_bytes(point: Point) -> int:
     """Return the bytes of the inputs of a call."""
-    return subject(point.layer).inputs(point) * ITEM_BYTES[point.dtype]
+    return layer_of(point.layer).inputs(point) * ITEM_BYTES[point.dtype]
 
 
 def least_bytes(point: Point) -> int:
     """Return the bytes of inputs, weights and output, each moved once; the weights of a module count as 0."""
     output = all_tokens(point) * point.channels
     padding = point.batch * point.kv_tokens if point.mask == PADDING else 0  # booleans of a byte each
-    held = subject(point.layer).weights(point) + output
+    held = layer_of(point.layer).weights(point) + output
     return inputs_bytes(point) + held * ITEM_BYTES[point.dtype] + padding
