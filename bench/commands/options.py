@@ -13,7 +13,7 @@ from bench.engine import admission
 from bench.machine import facts
 from bench.plan.case import COLUMNS
 from bench.plan.columns import READERS, PointColumn, Role, ValueKind, flag
-from bench.plan.device import CPU, CUDA, default_sweep
+from bench.plan.device import CPU, CUDA
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short
@@ -172,7 +172,7 @@ def request(option: argparse.Namespace) -> Request:
         lambda: parse_shard(option.shard) if option.shard else None,
     )
     return facts.here(
-        default_sweep(given.get("device", ())) if option.sweep is None else option.sweep,
+        option.sweep or "",
         overrides=given,
         implementations=implementations,
         baseline=option.baseline,
@@ -183,14 +183,9 @@ def request(option: argparse.Namespace) -> Request:
         shard=shard,
         run=Path(option.run) if option.run else None,
         extend=option.extend,
-        is_named=option.sweep is not None,
         look=_looked,
-        say=_warn,
+        say=lambda line: say(f"warning: {line}", stderr=True),
     )
-
-
-def _warn(line: str) -> None:
-    say(f"warning: {line}", stderr=True)
 
 
 def _looked(layers: Sequence[str]) -> Shown:
@@ -211,7 +206,6 @@ def product(
     `look` is as in a Request. Raises WrongRequest if this machine can't measure it.
     """
     request = facts.here(
-        default_sweep(columns.get("device", ())),
         implementations=implementations,
         control=False,
         overrides=columns,

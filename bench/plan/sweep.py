@@ -10,6 +10,7 @@ from typing import Any
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, Case, Point
 from bench.plan.columns import Setting, ValueKind, declared_by, setting
+from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, layers_of, mistakes_in, part
 from bench.plan.invocation import short
@@ -131,16 +132,16 @@ Shown = Mapping[str, Values]
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
+    Without a sweep it is that of the run in the folder, or the default of the devices' kind.
     `threads` are used if the file gives none. `overrides`, `implementations`, `baseline`, `control` and `effort`
     replace the file's values. An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
-    Without `is_named` the sweep is that of the run in the folder.
     `look` returns what modules with these names show; `say` is told what is left out.
     """
 
-    sweep: str
+    sweep: str = ""
     threads: int = 1
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
@@ -152,7 +153,6 @@ class Request:
     shard: Shard | None = None
     run: Path | None = None
     extend: bool = False
-    is_named: bool = True
     look: Callable[[Sequence[str]], Shown] = lambda _layers: {}
     say: Callable[[str], object] = lambda _line: None
 
@@ -165,7 +165,7 @@ def load_sweep(asked: Request | str) -> Sweep:
     Raises WrongRequest with a line for each mistake: the file if it is a user's, the key, the value, and the rule.
     """
     asked = Request(asked) if isinstance(asked, str) else asked
-    file = _path(asked.sweep)
+    file = _path(asked.sweep or default_sweep(asked.overrides.get("device", ())))
     try:
         document = _document(file)
         baseline, names_in_file = _baseline(document, asked, is_shipped=file.parent == SHIPPED)
@@ -271,8 +271,7 @@ def _grids(document: Mapping[str, Any], asked: Request) -> tuple[list[Values], V
 
     The grid of a product has only the request's. Each grid has one model, and one layer.
     """
-    columns = {key: value for key, value in asked.overrides.items() if key != "model"}
-    overrides, _ = all_of(lambda: expand_models(dict(asked.overrides)), lambda: refuse(mistakes_in(columns)))
+    overrides = expand_models(dict(asked.overrides))
     replaced = {"model", *MODEL_COLUMNS} if "model" in asked.overrides else {"model"}
     defaults = {key: value for key, value in document["defaults"].items() if key not in replaced}
     usual = {**DEFAULTS, "threads": asked.threads, **defaults}
