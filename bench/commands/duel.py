@@ -24,7 +24,7 @@ from bench.plan.case import AFTER, BEFORE
 from bench.plan.columns import ValueKind, read
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
-from bench.plan.names import check_layers, search_path
+from bench.plan.names import search_path
 from bench.plan.sides import Side, sides_of
 from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep, load_sweep
@@ -175,12 +175,10 @@ def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Sid
                 overrides=options.overrides(columns),
                 effort={**own, **options.effort(arguments)},
                 product=arguments.sweep is None,
-                path=None if is_elsewhere else search_path(),
+                path=None if is_elsewhere else search_path(),  # each checkout and each interpreter finds its own
                 look=partial(shown, ground.pool),
             )
         )
-        if not is_elsewhere:  # each checkout and each interpreter finds its own
-            check_layers(point.layer for point in asked_for.points)
     within_s = POINT_S * len(asked_for.points) if arguments.within_s is None else asked_for.effort.within_s
     effort = dataclasses.replace(asked_for.effort, within_s=within_s)
     return dataclasses.replace(

@@ -18,7 +18,7 @@ from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short
 from bench.plan.layers import LAYERS
-from bench.plan.names import check_layers, search_path
+from bench.plan.names import search_path
 from bench.plan.sweep import SETTINGS, Request, Shown, Sweep, load_sweep
 from bench.show.text import listed
 from bench.store import files, plan
@@ -146,10 +146,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
         _check_folder(Path(option.run))
     wanted: Sweep
     wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
-    all_of(
-        lambda: check_layers(point.layer for point in wanted.points),
-        lambda: admission.check_threads(wanted),
-    )
+    admission.check_threads(wanted)
     return wanted
 
 
@@ -215,7 +212,6 @@ def product(
         look=look,
     )
     wanted = load_sweep(request)
-    check_layers(point.layer for point in wanted.points)
     admission.check_threads(wanted)
     admission.check_devices(wanted)
     return wanted

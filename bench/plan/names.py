@@ -80,15 +80,13 @@ def misspelled(name: str, kind: str = "implementation") -> str:
     )
 
 
-def check_layers(layers: Iterable[str]) -> None:
-    """Raise WrongRequest, with a line for each, if a worker can find none of the layers.
+def check_layers(layers: Iterable[str], path: Sequence[str] | None) -> None:
+    """Raise WrongRequest, with a line for each, for layers whose modules are in none of the folders of `path`.
 
-    One that it can't find beside others ends its own rows, as one does that can't be imported.
+    None skips this check.
     """
-    path = search_path()
-    mistakes = {name: layer_of(name).is_users and mistake_of(name, path, "layer") for name in dict.fromkeys(layers)}
-    if mistakes and all(mistakes.values()):
-        refuse(map(str, mistakes.values()))
+    if path is not None:
+        refuse(mistake_of(name, path, "layer") for name in dict.fromkeys(layers) if layer_of(name).is_users)
 
 
 def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> str:

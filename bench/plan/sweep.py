@@ -192,6 +192,7 @@ def altered(
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     Raises WrongRequest with the key, the value and the rule.
     """
+    names.check_layers((point.layer for point in sweep.points), path)
     return dataclasses.replace(
         sweep,
         implementations=_implementations(tuple(implementations) or sweep.implementations, sweep.baseline, path),
@@ -251,6 +252,7 @@ def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) 
 
 def _points(grids: Sequence[Values], usual: Values, asked: Request) -> tuple[Point, ...]:
     """Return the points of grids, each once; a layer that can't have the columns of a product is left out."""
+    names.check_layers((grid["layer"] for grid in grids), asked.path)
     layers = dict.fromkeys(grid["layer"] for grid in grids if name_of(grid["layer"]).shapes_itself)
     shown = asked.look([*layers]) if layers else {}
     points, mistakes = dict[Point, None](), list[str]()

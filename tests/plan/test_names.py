@@ -106,10 +106,10 @@ def test_what_is_no_file_is_no_misspelling(name: str) -> None:
     assert names.misspelled(name) == ""
 
 
-def test_a_layer_that_is_not_there_beside_others_ends_its_own_rows() -> None:
-    """If none is there, the request is wrong, with a line for each."""
+def test_a_layer_that_is_not_there_is_refused() -> None:
+    """With a line for each; without a path nobody looks, and libraries are not looked for."""
     own = ["no_such_module:Layer", "no_such_module:Other"]
-    names.check_layers(["vit", *own])
-    first, second = refusal(names.check_layers, own).splitlines()
+    names.check_layers(own, None)
+    first, second = refusal(names.check_layers, ["vit", "timm:vit_tiny", *own], names.search_path()).splitlines()
     assert first.startswith(f"layer {own[0]!r}: there is no module")
     assert second.startswith(f"layer {own[1]!r}: ")
