@@ -14,7 +14,7 @@ from bench.analyse.padding import Packing, packing
 from bench.commands import options, put, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
 from bench.commands.progress import moving, waiting
-from bench.engine.model_look import NotSeen, look, looking, shown
+from bench.engine.model_look import look, looking, shown
 from bench.engine.pool import Pool
 from bench.engine.run import Run
 from bench.machine import monotonic
@@ -72,11 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
                 f"looks at the model and the race of its settings have {units.duration(within_s)} together (--within); "
                 f"the first look and {PROCESSES} processes of each setting are measured in any case"
             )
-        try:
-            answers = _seen(asked, pool, LOOK_SHARE * within_s, is_quiet)
-        except NotSeen as reason:
-            say(f"attention-bench: {name} could not be looked at: {reason}", stderr=True)
-            return BAD
+        answers = _seen(asked, pool, LOOK_SHARE * within_s, is_quiet)
     if arguments.sweep_file:
         text = model_sweep.of_cores if arguments.written_as == CORE else model_sweep.of_layers
         write(arguments.sweep_file, text(answers))

@@ -15,6 +15,7 @@ from bench.plan.case import OF_LAYERS, Point
 from bench.plan.errors import WrongRequest, all_of
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.names import libraries
+from bench.plan.statuses import BAD
 from bench.store.saved_run import Seen
 
 WRONG = ("error", "unsupported")
@@ -24,8 +25,10 @@ SHAPE_S = 300.0
 """The longest time without a sign of life of a module that is made to see its shapes."""
 
 
-class NotSeen(Exception):  # noqa: N818 - an outcome that becomes a line
-    """A model could not be looked at; the message says why."""
+class NotSeen(WrongRequest):
+    """A model could not be looked at: there is no memory for it, or its process ended."""
+
+    status = BAD
 
 
 def looking(layers: Sequence[str]) -> closing[Pool]:
@@ -44,9 +47,9 @@ def look(
 ) -> dict[Point, list[Seen]]:
     """Return what each of some processes sees at the models of the points; the first also tries the settings.
 
-    `heard(stage)` is called for every event. One process looks at
-    each point; further ones do while they are expected to end within `most_s` seconds. Raises WrongRequest if a model
-    can't be made, called or compared, or has no softmax; NotSeen if there is no memory for it or its process ends.
+    `heard(stage)` is called for every event. One process looks at each point; further ones do while they are expected
+    to end within `most_s` seconds. Raises WrongRequest if a model can't be made, called or compared, or has no softmax;
+    NotSeen if there is no memory for it or its process ends.
     """
     looks: dict[Point, list[Seen]] = {point: [] for point in points}
     begin_s, took_s = monotonic.now_s(), 0.0
@@ -67,16 +70,9 @@ def shown(pool: Pool, layers: Sequence[str]) -> dict[str, dict[str, int]]:
     If a name gives a batch, that is among them. Raises WrongRequest, with a line for each module that can't be made or
     called.
     """
-    return dict(zip(layers, all_of(*(partial(_shown, pool, layer) for layer in layers)), strict=True))
-
-
-def _shown(pool: Pool, layer: str) -> dict[str, int]:
-    usual = {**DEFAULTS, "threads": facts.default_threads()}
-    (point,) = expand({"layer": layer}, usual, dict.fromkeys(OF_LAYERS, 1))  # no size of it counts
-    try:
-        return asked(pool, "shape", point, 0, SHAPE_S)
-    except NotSeen as reason:
-        raise WrongRequest(f"{layer}: {reason}") from None
+    usual, unknown = {**DEFAULTS, "threads": facts.default_threads()}, dict.fromkeys(OF_LAYERS, 1)
+    points = [point for layer in layers for point in expand({"layer": layer}, usual, unknown)]  # no size of them counts
+    return dict(zip(layers, all_of(*(partial(asked, pool, "shape", at, 0, SHAPE_S) for at in points)), strict=True))
 
 
 def asked(
@@ -87,7 +83,7 @@ def asked(
     if reply["status"] in WRONG:
         raise WrongRequest(reply["detail"])
     if reply["status"] != "ok":
-        raise NotSeen(f"{reply['status']}: {reply['detail']}")
+        raise NotSeen(f"{point.layer} could not be looked at: {reply['status']}: {reply['detail']}")
     seen: dict[str, Any] = reply["seen"]
     return seen
 

@@ -107,7 +107,7 @@ def test_no_memory_for_a_look_ends_with_1(
     made_up()
 
     def look(*_: Any, **__: Any) -> None:
-        raise NotSeen("oom: not enough memory")
+        raise NotSeen("timm:vit could not be looked at: oom: not enough memory")
 
     monkeypatch.setattr(advise, "look", look)
     assert main(["advise", NAMED]) == 1

@@ -80,7 +80,7 @@ def test_a_module_with_its_own_input_shows_its_shapes() -> None:
     ("reply", "line"),
     [
         ({"status": "error", "detail": "no such model", "seen": {}}, "no such model"),
-        (Died("crashed", "no memory", is_outside=True), f"{AT.layer}: crashed: no memory"),
+        (Died("crashed", "no memory", is_outside=True), f"{AT.layer} could not be looked at: crashed: no memory"),
     ],
 )
 def test_a_module_that_shows_nothing_is_a_wrong_request(reply: Any, line: str) -> None:
