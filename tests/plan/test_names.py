@@ -69,35 +69,24 @@ def test_a_module_that_is_not_there_is_refused(name: str, reasons: list[str], fo
 
 
 @pytest.mark.parametrize(
-    ("name", "right"),
-    [
-        ("mykernel.py:adapt", "mykernel:adapt"),
-        ("pkg/mykernel:adapt", "pkg.mykernel:adapt"),
-        ("/home/me/mykernel.py:adapt", "mykernel:adapt"),
-        ("mykernel.py", "mykernel:attend"),
-    ],
-)
-def test_the_name_of_a_file_is_refused_with_the_right_spelling(name: str, right: str) -> None:
-    """The refusal says the rule, what came, and what to write."""
-    line = names.misspelled(name)
-
-    assert repr(name) in line
-    assert "must be spelled module:attribute" in line
-    assert line.endswith(f"did you mean {right}?")
-
-
-@pytest.mark.parametrize(
     ("name", "kind", "right"),
     [
+        ("mykernel.py:adapt", "implementation", "mykernel:adapt"),
+        ("pkg/mykernel:adapt", "implementation", "pkg.mykernel:adapt"),
+        ("/home/me/mykernel.py:adapt", "implementation", "mykernel:adapt"),
         ("mykernel", "implementation", "mykernel:attend"),
         ("mykernel", "layer", "mykernel:MyAttention"),
         ("kernels/inner/fast.py", "implementation", "kernels.inner.fast:attend"),
         ("kernels", "model", "kernels:make"),
     ],
 )
-def test_a_module_that_is_here_is_proposed_with_the_usual_name(name: str, kind: str, right: str, folder: Path) -> None:
-    """A name that stands alone may be a module of this folder, or a package."""
-    assert names.misspelled(name, kind).endswith(f"did you mean {right}?")
+def test_a_file_and_a_module_that_is_here_are_refused_with_the_right_spelling(
+    name: str, kind: str, right: str, folder: Path
+) -> None:
+    """A name without an attribute gets the usual one of its kind."""
+    line = names.misspelled(name, kind)
+    assert line.startswith(f"{kind} {name!r} must be spelled module:attribute")
+    assert line.endswith(f"did you mean {right}?")
 
 
 @pytest.mark.parametrize("name", ["mykernel:adapt", "a.b:c.d", "sdap", "", ":", "module:", ":attribute", "."])
