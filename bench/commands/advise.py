@@ -116,11 +116,11 @@ def _asked(name: str, arguments: argparse.Namespace, extra: Sequence[str], pool:
     Its implementations are the model as it is, and what was asked for besides. Raises WrongRequest.
     """
     columns = {**options.overrides(arguments), "layer": [name]}
+    if "backward" in columns.get("mode", ()):
+        raise WrongRequest("--mode backward must be inference, forward or train: advise measures calls of a model")
     given = options.effort(arguments)
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
     asked = options.product([AS_IS, *extra], columns, {**usual, **given}, partial(shown, pool))
-    if any(point.mode == "backward" for point in asked.points):
-        raise WrongRequest("--mode backward must be inference, forward or train: advise measures calls of a model")
     effort = dataclasses.replace(asked.effort, within_s=given.get("within_s", WITHIN_S * len(asked.points)))
     return dataclasses.replace(asked, name="advise", baseline=AS_IS, effort=effort)
 
