@@ -15,7 +15,7 @@ from bench.sampling import judged
 from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues, TimedCall
 from bench.store import units
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
-from impls.catalogue import accuracy
+from impls.catalogue import name_of
 
 ALLOWED = "5%"
 """A share for an implementation of another accuracy: int8 and FP8 of attention are off by some percent."""
@@ -116,7 +116,7 @@ class PointJudge:
     def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, Any]:
         if not member.has_handed_over(check):
             raise Ended("incorrect", f"output was not handed over ({check})")
-        own = accuracy(member.implementation)
+        own = name_of(member.implementation).accuracy
         allowed = (member.allow_error or 0.0) if own else 0.0
         reply = self._ask({**request, "allowed": allowed, "outputs": member.file(check)})
         member.drop(check)
@@ -137,7 +137,7 @@ class PointJudge:
         Raises Ended if the time is impossible for its work, unless other processes were busy meanwhile.
         """
         assert self.work is not None
-        own, error = accuracy(member.implementation), member.metrics.get("error")
+        own, error = name_of(member.implementation).accuracy, member.metrics.get("error")
         off = f"computes in {own}: off by {units.percent(error)} of the largest value" if own and error else ""
         member.detail = "; ".join(filter(None, [self.remark, member.doubt, member.waiting.doubt, off]))
         member.metrics |= {"flops": self.work.flops, "least_bytes": self.work.least_bytes}

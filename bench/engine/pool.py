@@ -17,10 +17,11 @@ from bench.plan.case import Point
 from bench.plan.device import CUDA, KINDS
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
-from bench.plan.names import is_own_code, libraries
+from bench.plan.layers import layer_of
+from bench.plan.names import libraries
 from bench.plan.sweep import Sweep
 from bench.plan.work import Roof
-from impls.catalogue import IMPLEMENTATIONS, parse
+from impls.catalogue import name_of
 
 MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
@@ -173,7 +174,7 @@ class Pool:
         a time can use a GPU of the points, or if torch can use no device of them.
         """
         devices = list(dict.fromkeys(point.device for point in points if point.kind is CUDA))
-        layers = [*dict.fromkeys(point.layer for point in points if needed and is_own_code(point.layer))]
+        layers = [*dict.fromkeys(point.layer for point in points if needed and layer_of(point.layer).is_users)]
         names = {"implementations": self.implementations, "needed": needed, "layers": layers}
         request = {"request": "check", **names, "devices": devices}
         for is_last in (False, True):
@@ -278,8 +279,7 @@ class Pool:
         """Return the request to a server to use once what the processes that it forks will use."""
         is_warm = KINDS[kind].is_forked_warm
         names = {"implementations": self.implementations, "libraries": self.libraries} if is_warm else {}
-        entries = (IMPLEMENTATIONS.get(parse(name).base) for name in self.implementations)
-        traces = bool(self.libraries) or any(entry is not None and entry.compiles for entry in entries)
+        traces = bool(self.libraries) or any(name_of(name).entry.compiles for name in self.implementations)
         used = {"traces": traces, "gradients": self.with_gradients}
         return {"request": "warm", **used, "implementations": (), "libraries": (), **names}
 

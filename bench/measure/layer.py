@@ -15,8 +15,8 @@ from bench.modules.making import make, maker_of
 from bench.modules.stated import flops
 from bench.modules.uncalled import uncalled
 from bench.modules.wrapper import check_plain, copied, inner_of
-from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
+from bench.plan.layers import layer_of
 from impls.catalogue import NO_MASK
 
 TRAINED = ("train", "backward")
@@ -35,11 +35,12 @@ def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
 
 def made(point: Point) -> tuple[nn.Module, Shapes]:
     """Return the module of a point, and the shapes of its inputs."""
-    columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
+    of = layer_of(point.layer)
+    columns = (column for column in COLUMNS.values() if column.name not in of.fixed)
     required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
-    layer, shapes = make(layers.module_of(point.layer), dataclasses.asdict(point), required)
+    layer, shapes = make(of.path, dataclasses.asdict(point), required)
     draw_weights: Callable[[], None] | None = getattr(layer, "draw_weights", None)
-    if draw_weights and not layers.is_own(point.layer):  # a stranger's may mean something else
+    if draw_weights and not of.is_module:  # a stranger's may mean something else
         draw_weights()
     return layer, shapes
 
@@ -50,8 +51,9 @@ def traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int
     The layer lies on the CPU in float32; its inputs may be on another device, in another dtype. One of the suite is not
     called: torch's first use of the device "meta" imports the compiler, for more than a second.
     """
-    if not layers.is_own(point.layer):
-        return torch.Size(layers.output_shape(point)), layers.flops(point)
+    of = layer_of(point.layer)
+    if not of.is_module:
+        return torch.Size(of.output(point)), of.flops(point)
     on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)
     try:
         result, counted = _counted(point, copied(layer).to("meta"), on_meta)

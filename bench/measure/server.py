@@ -34,8 +34,8 @@ from bench.measure.measured_case import CaseRequest, MeasuredCase
 from bench.modules import sources
 from bench.plan.case import Point
 from bench.plan.device import CPU
-from bench.plan.names import is_own
 from bench.sampling.inputs import InputValues
+from impls.catalogue import name_of
 from impls.lookup import check
 
 ENVELOPE = ("request", "id")
@@ -55,7 +55,7 @@ def warm(request: dict[str, Any]) -> None:
     if request["gradients"]:
         with contextlib.suppress(ImportError):  # torch.autograd.grad imports it, with sympy, for most of a second
             importlib.import_module("torch.fx.experimental.symbolic_shapes")
-    if any(impls.compiles(name) for name in request["implementations"] if not is_own(name)):
+    if any(name_of(name).entry.compiles for name in request["implementations"]):
         with contextlib.suppress(Exception):
             _compile_once()
     for library in request.get("libraries", ()):
@@ -107,9 +107,9 @@ class CaseWork:
             if device(name).is_exclusive
         ]
         needed = request["needed"]
-        mistakes += _unresolved(name for name in needed if not is_own(name))
+        mistakes += _unresolved(name for name in needed if not name_of(name).is_own)
         before = {*sys.modules}
-        mistakes += _unresolved(name for name in needed if is_own(name))
+        mistakes += _unresolved(name for name in needed if name_of(name).is_own)
         for layer in request["layers"]:
             with contextlib.suppress(Exception, SystemExit):  # its rows say why
                 importlib.import_module(layer.partition(":")[0])
@@ -130,7 +130,7 @@ class CaseWork:
         point, name = Point(**request["point"]), request["implementation"]
         with contextlib.suppress(Exception):
             workload.set_up(point)
-            if not is_own(name) and impls.compiles(name):
+            if name_of(name).entry.compiles:
                 compilation.warm_toolchain(device(point.device).place)
         return {}
 

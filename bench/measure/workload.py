@@ -103,8 +103,8 @@ class Workload:
         """
         if self.lengths:
             return Work(self.flops, layers.least_bytes(self.point))
-        is_own = layers.is_own(self.point.layer)
-        held = self.layer.parameters() if is_own else self.layer.state_dict().values()
+        is_module = layers.layer_of(self.point.layer).is_module
+        held = self.layer.parameters() if is_module else self.layer.state_dict().values()
         tensors = [*self.inputs(), self.direction, *held]
         return Work(self.flops, sum(tensor.nbytes for tensor in tensors))
 
@@ -357,7 +357,6 @@ def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
         torch.manual_seed(seed)
         with _python_seeded(seed):
             layer, shapes = made(point)
-        point = dataclasses.replace(point, batch=shapes[0][0])
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
         number, spread = sum(map(math.prod, shapes)) + SHIFTS, spread_of(layer)

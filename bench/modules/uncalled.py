@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from bench.modules.making import OBJECTS, maker_of
 from bench.modules.stated import failure
 from bench.modules.wrapper import inner_of
-from impls.catalogue import parse
+from impls.catalogue import name_of
 from impls.contract import parameters_of
 
 OF_SHAPES = re.compile(
@@ -44,6 +44,6 @@ def _remedy(name: str, x: Tensor, error: Exception) -> str:
         return OBJECTS
     if not OF_SHAPES.search(str(error)):
         return ""
-    given = parse(name).options.get("input", "")
+    given = name_of(name).input
     place = f" in place of [input={given}]" if given else ""
     return f"write another shape as [input={x.shape[0]}x…]{place}, or {of_all}"
