@@ -45,11 +45,14 @@ PACKING = "packing"
 FIXED = "fixed"
 """The value of a layer's `lengths` if all of its items have the same."""
 
-NO_MASK, CAUSAL, PADDING = "none", "causal", "padding"
-"""The values of a layer's `mask`; padding is a mask tensor for its core, causal a value of the keyword `mask`."""
+NO_MASK, CAUSAL = "none", "causal"
+"""The values of a layer's `mask`; causal is a value of the keyword `mask`."""
 
 GIVEN, LEARNED = "given", "learned"
 """The biases of the layer `core`, without and with a gradient."""
+
+PADDING = "padding"
+"""What a mask of a model is that hides the same keys from all queries and heads of an item."""
 
 BLOCK_TOKENS = 128
 """The keys per block of `online` if its name says no other number: a block of scores stays far below N², and the matrix

@@ -12,9 +12,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from impls.catalogue import CAUSAL, CORE_KEYWORDS, FIXED, NO_MASK, PACKING, PADDING
+from impls.catalogue import CAUSAL, CORE_KEYWORDS, FIXED, NO_MASK, PACKING
 
-MASKS = (NO_MASK, CAUSAL, PADDING)
+MASKS = (NO_MASK, CAUSAL)
 """The masks that a layer's attribute may name; other texts are no concern of the suite."""
 
 BY_ATTEND = "self.attend"
@@ -156,18 +156,20 @@ def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
     heads of keys, they are repeated. Raises `Unsupported` if `attend` does not declare another keyword that the layer
     asks for; so does what is returned for a keyword in a call.
     """
-    declared, asks, mask = declared_options(attend), getattr(layer, "asks", None), mask_of(layer)
+    declared, asks = declared_options(attend), getattr(layer, "asks", None)
     is_padded = attribute(layer, "lengths") not in (None, FIXED)
     if PACKING in declared:
         if not is_padded:
             raise Unsupported(f"{_name(attend)} takes packed items, and all items of the layer have the same length")
+        if attribute(layer, "attn_bias") not in (None, "none"):
+            raise Unsupported(f"{_name(attend)} takes packed items, and the layer has a bias")
         asks = tuple(each for each in asks or () if each != "attn_mask")
     if "attn_mask" not in declared and "attn_mask" in (asks or ()):
-        what = "padding mask" if mask == PADDING or is_padded else "bias"
+        what = "padding mask" if is_padded else "bias"
         raise Unsupported(f"{_name(attend)} does not declare the keyword attn_mask, and the layer has a {what}")
     if not {"attn_mask", "enable_gqa"} <= declared and (asks is None or not declared.issuperset(asks)):
         attend = checked(attend)
-    return masked(attend, NO_MASK if mask == PADDING else mask, **options)
+    return masked(attend, mask_of(layer), **options)
 
 
 def checked(attend: Attend) -> Attend:

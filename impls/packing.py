@@ -49,12 +49,19 @@ def pack(layer: Any, lengths: Sequence[int], longest: int, device: torch.device)
         vars(layer)[PACKING] = packing if apart is None else replace(packing, made=apart(packing, layer.mask))
 
 
-def asked(layer: Any, padding: Sequence[Tensor]) -> dict[str, Any]:
-    """Return what a core gets for items of different lengths: their packing, or a mask of the keys that are padding.
+def asked(layer: Any, padding: Sequence[Tensor], bias: Tensor | None = None) -> dict[str, Any]:
+    """Return what a core gets: a mask of the keys that are padding, in a bias if there is one, or a packing of items.
 
-    `padding` has the boolean mask `[B, M]` if items are padded.
+    `padding` has the boolean mask `[B, N]` if items are padded.
     """
-    if padding:
-        return {"attn_mask": ~padding[-1][:, None, None]}
+    attn_mask = with_padding(bias, padding[-1]) if padding else bias
+    if attn_mask is not None:
+        return {"attn_mask": attn_mask}
     packing = vars(layer).get(PACKING)
     return {} if packing is None else {PACKING: packing}
+
+
+def with_padding(bias: Tensor | None, padding: Tensor) -> Tensor:
+    """Return a mask for the core: False, or minus infinity in a bias, at the keys `[B, N]` that are padding."""
+    hidden = padding[:, None, None]  # [B, 1, 1, N]
+    return ~hidden if bias is None else bias.masked_fill(hidden, float("-inf"))

@@ -181,18 +181,18 @@ CONTEXT = {"num_kv_tokens": 5, "context_dim": 12}
 RELATIVE, ALIBI, PADDED, ROPE = (
     {"attn_bias": "relative"},
     {"attn_bias": "alibi"},
-    {"mask": "padding"},
+    {"lengths": "uniform"},
     {"rope": "axial"},
 )
 GROUPS, RMS, CAUSAL = {"num_kv_heads": 2}, {"qk_norm": "rms"}, {"mask": "causal"}
 WINDOWS = {"window_size": 2, "num_tokens": 16}
 
 WRONG: dict[str, list[dict[str, Any]]] = {
-    "boolean_added": [PADDED, PADDED | CONTEXT],
-    "without_mask": [PADDED, RELATIVE, ALIBI, RELATIVE | WINDOWS, PADDED | RELATIVE, PADDED | CONTEXT],
+    "boolean_added": [PADDED],
+    "without_mask": [PADDED, RELATIVE, ALIBI, RELATIVE | WINDOWS, PADDED | RELATIVE],
     "without_causal_mask": [CAUSAL, CAUSAL | RELATIVE, CAUSAL | CONTEXT],
     "padding_of_queries": [PADDED],
-    "padding_of_first_item": [PADDED, PADDED | CONTEXT],
+    "padding_of_first_item": [PADDED],
     "padding_inverted": [PADDED],
     "bias_transposed": [RELATIVE, RELATIVE | WINDOWS],
     "bias_of_first_head": [RELATIVE, ALIBI, RELATIVE | WINDOWS],

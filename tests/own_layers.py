@@ -67,14 +67,6 @@ class Forgetful(Mine):
         super().__init__(heads, chan, dim)
 
 
-class Keeping(Whole):
-    """A layer that takes a mask, keeps it, and has no input for one."""
-
-    def __init__(self, heads: int, chan: int, dim: int, mask: str) -> None:
-        super().__init__(heads, chan, dim)
-        self.mask = mask
-
-
 class Wide(Whole):
     """A layer that takes another width than x has."""
 

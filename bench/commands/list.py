@@ -57,4 +57,4 @@ def run(_arguments: argparse.Namespace) -> int:
 def _shape(model: Mapping[str, Any]) -> str:
     """Return a model's shape in words, as a point of it is named."""
     (point,) = expand({**DEFAULTS, "threads": 1, **model})
-    return " ".join(parts(point, {*MODEL_COLUMNS, "mask"}))
+    return " ".join(parts(point, MODEL_COLUMNS))

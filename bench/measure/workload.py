@@ -24,10 +24,8 @@ from bench.modules.wrapper import Wrapper, copied
 from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import CPU
-from bench.plan.layers.layer import key_lengths
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, sets, shifts
-from impls.catalogue import PADDING
 
 SEED = 20_200_914
 """The default seed of weights and inputs: profiles and memory measurements use the same values."""
@@ -77,8 +75,8 @@ class Workload:
 
     `layer` has the weights, inputs of these `shapes` are cut out of `values`, `direction` is the gradient of the
     output in checks: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
-    `fixed` are further inputs, whose items alone change their order from call to call: a padding mask. `lengths` are
-    those of the items in checks, empty if all have the same.
+    `fixed` is the padding mask of items with different lengths, whose items change their order from timing to timing.
+    `lengths` are those of the items in checks. Both are empty if all items have the same.
     `flops` are the operations of a call, None if they are unknown. An implementation that packs items has a `layout` of
     its own, and its `direction` is the `padded_direction`, packed.
     """
@@ -149,10 +147,10 @@ class Workload:
     def timed(self, key: int, shift: int) -> Tensors:
         """Return the inputs of a call in a timing of a key, whose window begins there.
 
-        The order of the items of further inputs differs from call to call; if items have different lengths, from timing
-        to timing, because a batch is packed once for all layers of a model.
+        The order of items with different lengths differs from timing to timing, because a batch is packed once for all
+        layers of a model.
         """
-        order = self._order(key if self.lengths else shift)
+        order = self._order(key)
         fixed = (each[order] for each in self.fixed)
         return self.layout.taken((*_window(self.values, shift, self.shapes), *fixed))
 
@@ -373,7 +371,7 @@ def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
     there = on.place, dtype
     fixed = tuple(each.to(on.place) for each in fixed)
     tensors = layer.to(*there), values.to(*there), shapes, direction.to(*there)
-    return Workload(point, seed, *tensors, fixed, flops, lengths=lengths if point.is_padded else ())
+    return Workload(point, seed, *tensors, fixed, flops, lengths=lengths)
 
 
 @contextmanager
@@ -390,19 +388,13 @@ def _python_seeded(seed: int) -> Iterator[None]:
 
 
 def _lengths(point: Point) -> tuple[int, ...]:
-    """Return the keys of each item that are no padding, in any order; empty if there is no padding."""
-    if point.is_padded:
-        lengths: Sequence[int] = point.items
-    elif point.mask == PADDING:
-        lengths = key_lengths(point.batch, point.kv_tokens)
-    else:
-        return ()
-    return tuple(lengths[item] for item in torch.randperm(point.batch).tolist())
+    """Return the tokens of each item, in any order; empty if all have the same."""
+    return tuple(point.items[item] for item in torch.randperm(point.batch).tolist()) if point.is_padded else ()
 
 
 def _padding(point: Point, lengths: Sequence[int]) -> Tensors:
-    """Return the padding mask of items of these lengths, `[B, M]`, True at keys that are padding."""
-    return (torch.arange(point.kv_tokens) >= torch.tensor(lengths)[:, None],) if lengths else ()
+    """Return the padding mask of items of these lengths, `[B, N]`, True at tokens that are padding."""
+    return (torch.arange(point.num_tokens) >= torch.tensor(lengths)[:, None],) if lengths else ()
 
 
 def weights(layer: nn.Module) -> dict[str, Tensor]:

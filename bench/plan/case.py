@@ -233,7 +233,6 @@ class Point:
         choices={
             "none": "all of them",
             "causal": "itself and those before it",
-            "padding": "the keys of its item that are no padding; items have other lengths, a quarter is padding",
         },
         words="mask {}",
         usual="none",

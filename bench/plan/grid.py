@@ -179,7 +179,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "pvt_v2_b1_1": _attention(3136, 64, 1, num_kv_tokens=49),
     "segformer_b0_1": _attention(16384, 32, 1, num_kv_tokens=256),
     "flux": _attention(4608, 3072, 24, qk_norm="rms", rope="axial"),
-    "bert_base": _attention(512, 768, 12, mask="padding"),
+    "bert_base": _attention(512, 768, 12),
     "llama3_8b": {
         "layer": "core", "num_tokens": 1, "num_kv_tokens": 8192, "channels": 4096, "num_heads": 32, "num_kv_heads": 8,
     },
@@ -201,8 +201,8 @@ Devlin et al. 2018 (1810.04805), Grattafiori et al. 2024 (2407.21783); FLUX.1 by
 A test compares shapes with timm's constructors and with transformers' configurations.
 """
 
-MODEL_COLUMNS = frozenset(column for model in MODELS.values() for column in model if column != "mask")
-"""The columns that a model gives; a mask is that of a grid, unless the model has one."""
+MODEL_COLUMNS = frozenset(column for model in MODELS.values() for column in model)
+"""The columns that a model gives."""
 
 
 def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:

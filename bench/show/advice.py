@@ -12,7 +12,7 @@ from bench.plan.verdicts import SLOWER
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table, of_texts
-from bench.show.model_sweep import lengths_of
+from bench.show.model_sweep import can_be_packed, lengths_of
 from bench.show.padding import sentence
 from bench.show.text import capital, counted, memory_setting, more, names, parts
 from bench.stats.estimates import Interval
@@ -221,7 +221,7 @@ def other(of: OtherSoftmax) -> str:
 
 def packing(advice: Advice) -> Iterator[str]:
     """Yield what share of the tokens in cores is padding, and how to measure what packing them would bring there."""
-    padded = [(sum(lengths), core["shapes"][0]) for core in advice.first["cores"] if (lengths := lengths_of(core))]
+    padded = [(sum(lengths_of(core)), core["shapes"][0]) for core in advice.first["cores"] if can_be_packed(core)]
     if padded:
         of_all = sum(shape[0] * shape[-2] for _, shape in padded)
         yield (

@@ -61,7 +61,7 @@ def of_cores(answers: Sequence[Advice]) -> str:
         left_out |= {_comment(cores, reason, "left out: "): reason for reason, cores in by_obstacle.items()}
     if not grids:
         raise WrongRequest(f"the layer core can express no core of the model: {next(iter(left_out.values()))}")
-    packed = PACKED if any(lengths_of(core) for advice in answers for core in advice.first["cores"]) else ()
+    packed = PACKED if any(can_be_packed(core) for advice in answers for core in advice.first["cores"]) else ()
     return _file("cores", [*OF_CORES, *packed], [*(f"{comment}\n{grid}" for grid, comment in grids.items()), *left_out])
 
 
@@ -101,7 +101,6 @@ def core_columns(core: Core, model: Point) -> dict[str, Any]:
     (batch, heads, tokens, width), (_, kv_heads, kv_tokens, _), _ = _shapes(core)
     kinds = _kinds(core)
     lengths = lengths_of(core)
-    hiding = next((kind for kind in (CAUSAL, PADDING) if kind in kinds and not lengths), NONE)
     bias = next((kind for kind in (LEARNED, GIVEN) if kind in kinds), NONE)
     return {
         "layer": "core",
@@ -115,7 +114,7 @@ def core_columns(core: Core, model: Point) -> dict[str, Any]:
         "num_heads": heads,
         **({"num_kv_heads": kv_heads} if kv_heads != heads else {}),
         **({"attn_bias": bias} if bias != NONE else {}),
-        **({"mask": hiding} if hiding != NONE else {}),
+        **({"mask": CAUSAL} if CAUSAL in kinds else {}),
         **({"lengths": LIST + "+".join(map(str, lengths))} if lengths else {}),
         "threads": model.threads,
     }
@@ -123,21 +122,24 @@ def core_columns(core: Core, model: Point) -> dict[str, Any]:
 
 def padded_core(advice: Advice) -> Point | None:
     """Return the point of the padded core that takes the most time of those that can be packed; None without one."""
-    cores = (kind.core for kind in advice.kinds if lengths_of(kind.core) and not obstacle(kind.core))
+    cores = (kind.core for kind in advice.kinds if can_be_packed(kind.core) and not obstacle(kind.core))
     return next((point for core in cores for point in expand(core_columns(core, advice.point), DEFAULTS)), None)
 
 
 def lengths_of(core: Core) -> tuple[int, ...]:
-    """Return the tokens of each item without its padding, the longest first; empty if they can't be packed.
-
-    Else items have the same lengths as queries and as keys, and no bias.
-    """
+    """Return the tokens of each item without its padding, the longest first; empty if no mask says them."""
     (batch, _, tokens, _), (_, _, kv_tokens, _), _ = _shapes(core)
-    found = [mask.get("lengths", ()) for mask in core["masks"]]  # looks of earlier versions lack them
-    if _kinds(core) != {PADDING} or len(found) != 1 or kv_tokens != tokens:
+    found = [mask["lengths"] for mask in core["masks"] if mask["kind"] == PADDING]
+    if len(found) != 1 or kv_tokens != tokens:
         return ()
     lengths = [*found[0]] * (batch if len(found[0]) == 1 else 1)
-    return tuple(sorted(lengths, reverse=True)) if len(lengths) == batch and min(lengths) < tokens else ()
+    return tuple(sorted(lengths, reverse=True)) if len(lengths) == batch else ()
+
+
+def can_be_packed(core: Core) -> bool:
+    """Return whether a core has padding that packing would leave out: then it has no bias."""
+    lengths, (_, _, tokens, _) = lengths_of(core), _shapes(core)[0]
+    return bool(lengths) and lengths[-1] < tokens and not _kinds(core) & {GIVEN, LEARNED}
 
 
 def obstacle(core: Core) -> str:
@@ -164,11 +166,9 @@ def _obstacle_of_masks(core: Core) -> str:
     hiding = _kinds(core) - {GIVEN, LEARNED}
     if not hiding <= {CAUSAL, PADDING}:
         return f"the mask is neither causal from the upper left corner nor a padding of keys: {core['mask']}"
-    if len(hiding) > 1:
-        return f"a causal mask and one of keys exclude each other: {core['mask']}"
+    if PADDING in hiding and not lengths_of(core):
+        return f"the keys that the mask hides are no padding of the items: {core['mask']}"
     q, k, _ = _shapes(core)
-    if PADDING in hiding and q[0] == 1 and not lengths_of(core):
-        return f"a mask of keys needs a batch of at least 2: {core['mask']}"
     for mask in core["masks"]:
         shape: list[int] = [1] * (len("HNM") - len(mask["shape"])) + mask["shape"]
         *items, heads, queries, keys = shape

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from impls import packing
 from impls.attend import eager
-from impls.catalogue import FIXED, NO_MASK, PADDING
+from impls.catalogue import FIXED, NO_MASK
 from impls.contract import Attend, fitted
 from impls.layers import merge_heads, split_heads
 
@@ -30,8 +30,8 @@ class Attention(nn.Module):
     """Multi-head attention with an output projection; with the defaults it is timm's `Attention`, with its weights.
 
     x `[B, N, dim]` -> y `[B, N, chan]`. If `num_kv_tokens` is given, keys and values come from a context
-    `[B, M, context_dim]`, the second input. With a padding mask, or items of different `lengths`, the last input says
-    which keys are padding, `[B, M]`, boolean; a core that takes packed items gets x as `[1, T, dim]`, without that.
+    `[B, M, context_dim]`, the second input. If items have different `lengths`, the last input says which tokens are
+    padding, `[B, N]`, boolean; a core that takes packed items gets x as `[1, T, dim]`, without that.
     D is `chan / num_heads`; keys and values have `num_kv_heads` heads, each for a group of consecutive heads of
     queries.
 
@@ -40,7 +40,7 @@ class Attention(nn.Module):
     place. `rope` ("none", "axial") rotates queries and keys by their place, `attn_bias` ("none", "relative", "alibi")
     adds to the scores by the places of both. `window_size` cuts the grid into windows of so many tokens a side, and
     tokens attend to those of their window; places are those in the window then.
-    `mask` is "none", "causal" or "padding".
+    `mask` is "none" or "causal".
     Raises ValueError if `chan` is not divisible by `num_heads`, or that not by `num_kv_heads`.
     Sources: timm's `Attention` (`timm/layers/attention.py`), and those that the functions below name.
     """
@@ -90,7 +90,7 @@ class Attention(nn.Module):
         self.rope, self.attn_bias = rope, attn_bias
         self._place(num_tokens if window_size is None else window_size**2, width)
         self.mask, self.lengths = mask, lengths
-        masked = attn_bias != "none" or mask == PADDING or lengths != FIXED
+        masked = attn_bias != "none" or lengths != FIXED
         self.asks = ("attn_mask",) * masked + ("enable_gqa",) * (self.num_kv_heads < num_heads)
         """The keywords that this layer needs of its core."""
         self.attend = fitted(eager.attend, self)
@@ -146,12 +146,8 @@ class Attention(nn.Module):
     def asked(self, *others: Tensor) -> dict[str, Any]:
         """Return what the core gets beside q, k, v and the scale, in the meaning of scaled_dot_product_attention."""
         asked: dict[str, Any] = {"enable_gqa": True} if "enable_gqa" in self.asks else {}
-        if self.lengths != FIXED:
-            return {**asked, **packing.asked(self, others)}
-        if "attn_mask" in self.asks:
-            bias = self.bias()
-            asked["attn_mask"] = with_padding(bias, others[-1]) if self.mask == PADDING else bias
-        return asked
+        padding = others if self.lengths != FIXED else ()
+        return {**asked, **packing.asked(self, padding, self.bias())}
 
     def bias(self) -> Tensor | None:
         """Return what is added to the scores, `[1, H, N, N]`, None if there is no bias."""
@@ -236,9 +232,3 @@ def alibi(tokens: int, heads: int) -> Tensor:
     place = torch.arange(tokens)
     slopes = 2.0 ** (-8 * torch.arange(1, heads + 1) / heads)
     return -(slopes[:, None, None] * (place[:, None] - place).abs())[None]
-
-
-def with_padding(bias: Tensor | None, padding: Tensor) -> Tensor:
-    """Return a mask for the core: False, or minus infinity in a bias, at the keys `[B, M]` that are padding."""
-    hidden = padding[:, None, None]  # [B, 1, 1, M]
-    return ~hidden if bias is None else bias.masked_fill(hidden, float("-inf"))

@@ -7,18 +7,17 @@ from torch import Tensor, nn
 
 from impls import packing
 from impls.attend import eager
-from impls.catalogue import FIXED, LEARNED, NO_MASK, PADDING
+from impls.catalogue import FIXED, LEARNED, NO_MASK
 from impls.contract import Attend, fitted
-from impls.layers.attention import with_padding
 
 
 class Core(nn.Module):
     """The core of attention as a layer: queries, keys and values are its inputs.
 
     q `[B, H, N, D]`, k and v `[B, Hkv, M, D]`, all contiguous -> o `[B, H, N, D]`. D is `channels / num_heads`.
-    With a padding mask, or items of different `lengths`, a fourth input says which keys are padding, `[B, M]`, boolean.
+    If items have different `lengths`, a fourth input says which tokens are padding, `[B, N]`, boolean.
     A core that takes packed items gets q, k and v as `[1, H, T, D]` with the tokens of all.
-    `mask` is "none", "causal" or "padding". `attn_bias` is "none", "given" or "learned": a bias `[1, H, N, M]`, the
+    `mask` is "none" or "causal". `attn_bias` is "none", "given" or "learned": a bias `[1, H, N, M]`, the
     same for all items, is added to the scores; a learned one is a parameter, so that it has a gradient.
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
@@ -52,7 +51,7 @@ class Core(nn.Module):
         else:
             self.register_buffer("bias", bias)
         self.lengths = lengths
-        masked = attn_bias != "none" or mask == PADDING or lengths != FIXED
+        masked = attn_bias != "none" or lengths != FIXED
         self.asks = ("attn_mask",) * masked + ("enable_gqa",) * (num_kv_heads is not None)
         """The keywords that this layer needs of its core."""
         self.attend = fitted(eager.attend, self)
@@ -66,8 +65,7 @@ class Core(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, *padding: Tensor) -> Tensor:
         """Return the weighted values `[B, H, N, D]`."""
-        attn_mask = with_padding(self.bias, *padding) if padding else self.bias
-        asked: dict[str, Any] = packing.asked(self, ()) if attn_mask is None else {"attn_mask": attn_mask}
+        asked = packing.asked(self, padding, self.bias)
         if "enable_gqa" in self.asks:
             asked["enable_gqa"] = True
         return self.attend(q, k, v, self.scale, **asked)

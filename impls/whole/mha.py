@@ -9,11 +9,12 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 
 from impls.attend import hidden
-from impls.catalogue import CAUSAL, FIXED, PADDING
+from impls.catalogue import CAUSAL, FIXED
 from impls.contract import Implementation, Unsupported, mask_of
-from impls.layers.attention import Attention, with_padding
+from impls.layers.attention import Attention
 from impls.layers.patch import PatchAttention
 from impls.layers.vit import ViTAttention
+from impls.packing import with_padding
 
 Masks = Callable[..., dict[str, Any]]
 """Returns the keyword arguments of a layer's masks for tokens `[B, N, C]`, a context, and the layer's other inputs."""
@@ -191,7 +192,7 @@ def _functional(
 def _masks(layer: nn.Module) -> Masks:
     """Return what gives a layer's masks; a bias becomes a mask `[B·H, N, N]`, a copy for each item."""
     mask, causal = mask_of(layer), cache(hidden)
-    is_padded = mask == PADDING or getattr(layer, "lengths", FIXED) != FIXED
+    is_padded = getattr(layer, "lengths", FIXED) != FIXED
 
     def masks(x: Tensor, context: Tensor, *others: Tensor) -> dict[str, Any]:
         bias = layer.bias() if isinstance(layer, Attention) else None
@@ -201,7 +202,7 @@ def _masks(layer: nn.Module) -> Masks:
             return {"key_padding_mask": padding, **({} if unseen is None else {"attn_mask": unseen, "is_causal": True})}
         if unseen is not None:
             bias = bias.masked_fill(unseen, float("-inf"))
-        elif padding is not None:
+        if padding is not None:
             bias = with_padding(bias, padding)
         return {"attn_mask": bias.expand(len(x), -1, -1, -1).flatten(0, 1)}
 

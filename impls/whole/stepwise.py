@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.profiler import record_function
 
 from impls.attend import hide
-from impls.catalogue import CAUSAL, FIXED, PADDING
+from impls.catalogue import CAUSAL, FIXED
 from impls.contract import Implementation, Unsupported, repeated
 from impls.layers import merge_heads, split_heads
 from impls.layers.attention import Attention, rotated, undone, windows
@@ -108,8 +108,7 @@ def _attention(layer: Attention, x: Tensor, *others: Tensor) -> Tensor:
     if layer.rope != "none":
         with record_function("rotary"):
             q, k = rotated(q, layer.sin, layer.cos), rotated(k, layer.sin, layer.cos)
-    is_padded = layer.mask == PADDING or layer.lengths != FIXED
-    o = _attend(layer, q, k, v, *others[-1:] if is_padded else ())
+    o = _attend(layer, q, k, v, *others if layer.lengths != FIXED else ())
     with record_function("merge heads"):
         o = merge_heads(o)  # [B, N, chan]
     with record_function("output projection"):

@@ -60,9 +60,8 @@ _GROUPED = {"num_heads": 4, "num_kv_heads": 2, "channels": 16, "token_len": 16}
 FEATURES: dict[str, dict[str, Any]] = {
     "plain": {},
     "causal": {"mask": "causal"},
-    "padding": {"mask": "padding"},
+    "padding": {"lengths": "uniform"},
     "context": {"num_kv_tokens": 5, "context_dim": 8, "qkv_bias": True},
-    "context padding": {"num_kv_tokens": 5, "context_dim": 12, "mask": "padding"},
     "causal context": {"num_kv_tokens": 9, "context_dim": 8, "mask": "causal"},
     "causal short context": {"num_kv_tokens": 4, "context_dim": 8, "mask": "causal"},
     "one query": {"num_tokens": 1, "num_kv_tokens": 9, "context_dim": 12},
@@ -73,11 +72,12 @@ FEATURES: dict[str, dict[str, Any]] = {
     "alibi": {"attn_bias": "alibi"},
     "relative": {"attn_bias": "relative", "qkv_bias": True},
     "relative causal": {"attn_bias": "relative", "mask": "causal"},
-    "relative padding": {"attn_bias": "relative", "mask": "padding"},
+    "relative padding": {"attn_bias": "relative", "lengths": "uniform"},
+    "relative causal padding": {"attn_bias": "relative", "mask": "causal", "lengths": "uniform"},
     "given": {"attn_bias": "given", "num_kv_tokens": 9},
     "learned": {"attn_bias": "learned"},
     "windows": {"num_tokens": 16, "window_size": 2, "attn_bias": "relative"},
-    "many": {**_GROUPED, "mask": "padding", "attn_bias": "relative", "rope": "axial", "qk_norm": "rms"},
+    "many": {**_GROUPED, "lengths": "uniform", "attn_bias": "relative", "qk_norm": "rms"},
 }
 """The columns of tiny points of `attention` and `core`, one for each feature and some for several at once."""
 
@@ -95,7 +95,7 @@ def featured(layer: str, *, but: Collection[str] = ()) -> dict[str, Point]:
         is_of_core = columns.get("attn_bias") in OF_CORE
         if "attn_bias" in columns and is_of_core != (layer == "core"):
             continue
-        if not lacks & {name, *given} and columns.get("mask", "none") in declared.masks:
+        if not lacks & {name, *given}:
             points[name] = of_layer(layer, **given)
     return points
 

@@ -145,7 +145,7 @@ def at_a_fault(layer: str, columns: dict[str, Any], **more: Any) -> Point:
 
 def faults() -> Iterator[tuple[str, str, dict[str, Any], list[str]]]:
     """Yield layer, mode and columns of the points at which mutants of attention are wrong, and these mutants."""
-    taken = {"num_kv_tokens", "context_dim", "num_kv_heads", "mask"}
+    taken = {"num_kv_tokens", "context_dim", "num_kv_heads", "mask", "lengths"}
     of_core = {
         name: [columns for columns in mutants_of_attention.WRONG[name] if {*columns} <= taken]
         for name in mutants_of_attention.OF_CORE
@@ -175,7 +175,7 @@ def test_what_is_wrong_with_a_feature_of_attention_is_rejected(
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize("columns", [{}, {"mask": "causal"}, {"mask": "padding"}, {"num_kv_heads": 2}], ids=str)
+@pytest.mark.parametrize("columns", [{}, {"mask": "causal"}, {"lengths": "uniform"}, {"num_kv_heads": 2}], ids=str)
 def test_what_we_ship_passes_as_a_core_of_many_tokens_in_a_half_type(columns: dict[str, Any], dtype: str) -> None:
     """A peaked input has logits that such a type rounds much, and no projection after them hides it."""
     work = workload.make(

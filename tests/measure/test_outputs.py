@@ -129,7 +129,7 @@ def test_gradients_are_those_of_x_and_of_every_weight() -> None:
 @pytest.mark.parametrize("mode", ["forward", "train", "backward"])
 def test_gradients_are_those_of_every_input_but_a_mask(mode: str) -> None:
     """By hand: for y = a · mask + b they are the direction where the mask is, and all of it."""
-    work = workload.make(point(layer="core", mask="padding", mode=mode))
+    work = workload.make(point(layer="core", lengths="uniform", mode=mode))
     subject = workload.Subject(work.layer, lambda q, k, v, padding: q * ~padding[:, None, :, None] + 2 * k + 0 * v)
     output = outputs.compute(subject, work, work.inputs())
     *_, padding = work.inputs()

@@ -89,9 +89,9 @@ def test_long_sequences_are_checked_without_all_scores(layer: str, mode: str, mo
 LONG: list[tuple[str, dict[str, Any]]] = [
     ("bias_transposed", {"attn_bias": "relative"}),
     ("bias_of_first_head", {"attn_bias": "alibi"}),
-    ("without_mask", {"mask": "padding", "attn_bias": "relative"}),
-    ("boolean_added", {"mask": "padding", "num_kv_tokens": 5, "context_dim": 12}),
-    ("padding_of_first_item", {"mask": "padding"}),
+    ("without_mask", {"lengths": "uniform", "attn_bias": "relative"}),
+    ("boolean_added", {"lengths": "uniform"}),
+    ("padding_of_first_item", {"lengths": "uniform"}),
     ("groups_tiled", {"num_kv_heads": 2}),
     ("lower_right", {"mask": "causal", "num_kv_tokens": 5, "context_dim": 12}),
     ("lower_right", {"mask": "causal", "num_kv_tokens": 14, "context_dim": 12}),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import impls
 from bench.measure import devices, outputs, workload
 from bench.sampling.inputs import TimedCall
-from tests.make.points import WITH_CONTEXT, of_layer, point
+from tests.make.points import WITH_CONTEXT, point
 from tests.measure.stub import path
 
 
@@ -73,7 +73,7 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int, on: str) ->
     assert inputs.are_edited()
 
 
-@pytest.mark.parametrize("columns", [WITH_CONTEXT, {"layer": "core"}, {"layer": "core", "mask": "padding"}])
+@pytest.mark.parametrize("columns", [WITH_CONTEXT, {"layer": "core"}, {"layer": "core", "lengths": "uniform"}])
 def test_an_edit_of_any_input_is_seen(columns: dict[str, Any]) -> None:
     """Of x or queries, of a context or keys and values, and of the padding mask, which is not made anew."""
     work = workload.make(point(**columns))
@@ -139,17 +139,6 @@ def test_no_forward_pass_can_know_the_gradient_of_its_output() -> None:
     assert not any(torch.equal(one, other) for one, other in itertools.combinations(seen, 2))
 
 
-def test_the_items_of_a_padding_mask_change_their_order_from_call_to_call() -> None:
-    """A kernel can't use what it made of an earlier mask; the judge makes the same ones."""
-    work = workload.make(of_layer("core", mask="padding", batch=6))
-    inputs = workload.Inputs(work)
-    inputs.renew(8, 1)
-    masks = [inputs.of_call(call)[1][-1] for call in range(8)]
-    assert {tuple(sorted(each.sum(1).tolist())) for each in masks} == {tuple(sorted(work.fixed[0].sum(1).tolist()))}
-    assert len({tuple(each.sum(1).tolist()) for each in masks}) > 4
-    assert all(torch.equal(work.of_call(TimedCall(1, call))[-1], masks[call]) for call in range(8))
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_layer_can_have_the_weights_and_values_of_another(dtype: str, on: str) -> None:
     """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing."""
@@ -204,9 +193,9 @@ def test_a_layer_that_needs_values_is_traced_on_the_cpu(on: str) -> None:
     assert (work.flops, work.values.dtype) == (PROJECTION + CORE, torch.bfloat16)
 
 
-def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
-    """No two items have as many keys, one has all and one half of them; an item is taken with its own part of it."""
-    work = workload.make(point(layer="attention", mask="padding", batch=5, num_tokens=16))
+def test_a_padding_mask_belongs_to_its_items() -> None:
+    """It hides what an item has not; an item is taken with its own part of it."""
+    work = workload.make(point(layer="attention", lengths="list:16+14+12+10+8", batch=5, num_tokens=16))
     x, padding = work.inputs()
     hidden = padding.sum(1)
     assert sorted(hidden.tolist()) == [0, 2, 4, 6, 8]
@@ -264,21 +253,12 @@ def test_a_users_layer_that_breaks_the_contract_is_refused(name: str, columns: d
     [
         ({"mask": "causal"}, "mask = causal"),
         ({"qkv_bias": True, "qk_scale": 0.5}, "qkv_bias = True and qk_scale = 0.5"),
-        ({"mask": "padding"}, "mask = padding"),
     ],
 )
 def test_what_a_users_layer_does_not_take_is_unsupported(columns: dict[str, Any], said: str) -> None:
     """A layer is never measured under the name of another function."""
     with pytest.raises(impls.Unsupported, match=f"does not take {said}, which the point asks for"):
         own("Whole", **columns)
-
-
-def test_a_mask_of_a_users_layer_is_no_padding() -> None:
-    """Its value is causal: a layer that was written for it never gets another one in silence."""
-    with pytest.raises(impls.Unsupported, match="mask = padding is no value of the keyword mask, which is causal"):
-        own("Mine", mask="padding")
-    with pytest.raises(impls.Unresolved, match=r"was called with \[2, 7, 12\], \[2, 7\]"):
-        own("Keeping", mask="padding")
 
 
 class Drawn(nn.Module):

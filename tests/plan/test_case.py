@@ -43,8 +43,8 @@ def test_a_case_is_read_from_a_row() -> None:
             "attention-cpu-float32-inference-b8-n197-c384-h6-m77-x768-g2-rmsnorm-t1",
         ),
         (
-            {"num_kv_tokens": 77, "context_dim": 384, "mask": "padding"},
-            "vit-cpu-float32-inference-b8-n197-c384-h6-m77-x384-padding-t1",
+            {"num_kv_tokens": 77, "context_dim": 384, "mask": "causal"},
+            "vit-cpu-float32-inference-b8-n197-c384-h6-m77-x384-causal-t1",
         ),
         (
             {"rope": "axial", "attn_bias": "relative", "window_size": 7},

@@ -96,12 +96,10 @@ def test_columns_follow_from_the_layer(layer: str, values: dict[str, Any], expec
         ("vit", {"num_tokens": "missing"}, "num_tokens is missing; the layer vit needs it"),
         ("vit", {"key_channels": 6}, "key_channels = 6 is not used by the layer vit; leave it out"),
         ("self", {"qkv_bias": True}, "qkv_bias = true must be false in the layer self"),
-        ("conv", {"mask": "padding"}, "mask = padding must be none or causal in the layer conv"),
         ("core", {"attn_bias": "alibi"}, "attn_bias = alibi must be none or given or learned in the layer core"),
         ("attention", {"attn_bias": "given"}, "attn_bias = given must be none or relative or alibi in the layer atten"),
         ("patch", {"num_heads": 5}, "channels = 12 must be divisible by num_heads = 5"),
         ("core", {"num_kv_heads": 2}, "num_heads = 3 must be divisible by num_kv_heads = 2"),
-        ("core", {"mask": "padding", "batch": 1}, "mask = padding needs a batch of at least 2"),
         ("patch", {"image_size": 30}, "image_size = 30 must be divisible by patch_size = 4"),
         ("patch", {"token_len": 50}, "token_len = 50 must be a multiple of patch_size² = 16"),
         ("patch", {"num_tokens": 8}, "num_tokens = 8 contradicts image_size = 12 with patch_size = 4, which makes 9"),
@@ -261,14 +259,12 @@ def test_a_causal_mask_halves_the_products_of_the_core(layer: str, halves: int, 
     ("columns", "pairs"),
     [
         # the pairs of a query and a key that sees it, in all items, of one head
-        ({"mask": "padding"}, 7 * 7 + 7 * 4),  # two items, of which one has half of the keys, rounded up
-        ({"mask": "padding", "num_kv_tokens": 9, "batch": 3}, 7 * (9 + 7 + 5)),
         ({"mask": "causal", "num_tokens": 4, "num_kv_tokens": 10}, 2 * 4 * 4 // 2),  # from the upper left corner
         ({"mask": "causal", "num_tokens": 10, "num_kv_tokens": 4}, 2 * (4 * 4 // 2 + 6 * 4)),
     ],
 )
 def test_a_core_has_the_products_of_visible_pairs(columns: dict[str, Any], pairs: int) -> None:
-    """Padding hides keys of its item, a causal mask half of the square in the corner; two products of width 12 each."""
+    """A causal mask hides half of the square in the corner; two products of width 12 each."""
     assert flops(of_layer("core", **columns)) == 2 * 2 * 12 * pairs
 
 
@@ -280,8 +276,6 @@ def test_a_core_has_the_products_of_visible_pairs(columns: dict[str, Any], pairs
         *FEATURES.values(),
         ("core", {"attn_bias": "given", "num_kv_tokens": 5}),
         ("core", {"attn_bias": "learned"}),
-        ("core", {"mask": "padding", "num_kv_tokens": 5}),
-        ("attention", {"mask": "padding"}),
     ],
 )
 def test_the_least_bytes_are_those_of_input_weights_and_output(layer: str, columns: dict[str, Any]) -> None:

@@ -97,25 +97,19 @@ def test_no_distribution_is_refused_with_those_that_are(lengths: str) -> None:
             {"layer": "my:Layer"},
             "lengths = uniform is not used by the layer my:Layer; leave it out",
         ),
-        (
-            {"layer": "core", "mask": "padding"},
-            "mask = padding and lengths = uniform both say what is padding; leave one out",
-        ),
         *(
             ({"layer": layer, name: value}, f"{name} = {value} needs items of one length; leave it or lengths out")
             for layer, name, value in (
                 ("core", "num_kv_tokens", 4),
-                ("core", "attn_bias", "given"),
                 ("attention", "num_kv_tokens", 4),
                 ("attention", "window_size", 2),
                 ("attention", "rope", "axial"),
-                ("attention", "attn_bias", "alibi"),
             )
         ),
     ],
 )
 def test_what_needs_one_length_is_refused(columns: dict[str, Any], message: str) -> None:
-    """A layer without lengths, two words for padding, a context, and what has places on a grid."""
+    """A layer without lengths, a context, and what has places on a grid."""
     assert refusal(planned, "uniform", **columns) == message
 
 

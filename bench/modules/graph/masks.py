@@ -21,7 +21,7 @@ class Mask:
 
     `kind` is CAUSAL (upper left corner), PADDING (the same for all queries and heads of an item), GIVEN, LEARNED or
     OTHER. A floating-point mask whose numbers are all 0, or so low that nothing of a score is left, is no bias.
-    `lengths` are the keys that PADDING leaves of each item, empty if they aren't the first ones or if none is left.
+    `lengths` are the keys that PADDING leaves of each item, empty if the mask has no items or if none is left of one.
     """
 
     kind: str
@@ -54,10 +54,8 @@ def _hidden(mask: Tensor, *, shows: bool) -> Tensor:
 def _lengths(hidden: Tensor) -> tuple[int, ...]:
     if hidden.dim() != len("BHNM"):
         return ()
-    of_items = hidden[:, 0, 0]
-    left = (~of_items).sum(-1, keepdim=True)
-    are_first = of_items == (torch.arange(of_items.shape[-1], device=hidden.device) >= left)
-    return tuple(left.flatten().tolist()) if bool(are_first.all() & (left > 0).all()) else ()
+    left = (~hidden[:, 0, 0]).sum(-1).tolist()
+    return tuple(left) if min(left) else ()
 
 
 def _kind(mask: Tensor, *, is_learned: bool, shows: bool) -> str:

@@ -13,7 +13,7 @@ from bench.plan.columns import written
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import Layer, Values, all_tokens
 from bench.plan.layers.module import Module
-from impls.catalogue import PADDING, name_of
+from impls.catalogue import name_of
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -61,8 +61,6 @@ def _check(values: Values, layer: Layer) -> None:
             raise WrongRequest(f"{column} = {written(values[column])} must be {written(value)} in the layer {name}")
     if not layer.is_module and values["channels"] % values["num_heads"]:  # a module may have another rule
         raise WrongRequest(f"channels = {values['channels']} must be divisible by num_heads = {values['num_heads']}")
-    if (mask := values.get("mask", layer.masks[0])) not in layer.masks:
-        raise WrongRequest(f"mask = {mask} must be {' or '.join(layer.masks)} in the layer {name}")
 
 
 def flops(point: Point) -> int | None:
@@ -87,6 +85,5 @@ def inputs_bytes(point: Point) -> int:
 def least_bytes(point: Point) -> int:
     """Return the bytes of inputs, weights and output, each moved once; the weights of a module count as 0."""
     output = all_tokens(point) * point.channels
-    padding = point.batch * point.kv_tokens if point.mask == PADDING else 0  # booleans of a byte each
     held = layer_of(point.layer).weights(point) + output
-    return inputs_bytes(point) + held * ITEM_BYTES[point.dtype] + padding
+    return inputs_bytes(point) + held * ITEM_BYTES[point.dtype]

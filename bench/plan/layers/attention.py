@@ -6,7 +6,6 @@ from bench.plan.case import Point, of_role
 from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import NONE, Layer, Projection, Values, all_tokens, check_core
-from impls.catalogue import CAUSAL, PADDING
 
 LEAST_SIDE = 2
 """The side of the smallest grid on which tokens have places that differ."""
@@ -21,7 +20,6 @@ class Attention(Layer):
     name, module = "attention", "layers.attention:Attention"
     meaning = "attention as models have it: context, bias, windows, norms, rotary, grouped heads (timm's Attention)"
     takes = ("qkv_bias", "qk_scale", "lengths", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES))
-    masks = (NONE, CAUSAL, PADDING)
 
     def derive(self, values: Values) -> Values:
         """Check heads, keys, mask, bias and places too."""

@@ -4,8 +4,8 @@ from types import MappingProxyType
 
 from bench.plan.case import Point
 from bench.plan.layers.attention import kv_channels
-from bench.plan.layers.layer import NONE, Layer, Values, all_tokens, check_core
-from impls.catalogue import CAUSAL, GIVEN, LEARNED, PADDING
+from bench.plan.layers.layer import Layer, Values, all_tokens, check_core
+from impls.catalogue import GIVEN, LEARNED
 
 
 class Core(Layer):
@@ -15,7 +15,6 @@ class Core(Layer):
     meaning = "queries, keys and values are the inputs: what papers on kernels time"
     takes = ("qk_scale", "num_kv_tokens", "num_kv_heads", "attn_bias", "lengths")
     fixed = MappingProxyType({"qkv_bias": False})
-    masks = (NONE, CAUSAL, PADDING)
 
     def derive(self, values: Values) -> Values:
         """Check heads, keys, mask and bias too."""

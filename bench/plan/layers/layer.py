@@ -11,7 +11,7 @@ from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
 from bench.plan.lengths import ordered
 from impls import catalogue
-from impls.catalogue import CAUSAL, FIXED, NO_MASK, PADDING
+from impls.catalogue import CAUSAL, FIXED
 
 Values = dict[str, Any]
 
@@ -57,8 +57,8 @@ class Layer:
     """Everything about a layer that needs no torch; it is one of the suite, unless it `is_module`.
 
     A module `is_users` if its code is none of a library in SOURCES. `module` is `module:attribute` of a layer's class
-    in `impls`. `needs` are the columns that a sweep must give, `takes` further ones of CHOICES that it uses, `fixed`
-    those that have only one value, `masks` the values of `mask`.
+    in `impls`. `needs` are the columns that a sweep must give, `takes` further ones of CHOICES that it uses, and
+    `fixed` those that have only one value.
     """
 
     is_module = is_users = False
@@ -66,7 +66,6 @@ class Layer:
     needs: tuple[str, ...] = ("num_tokens",)
     takes: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = MappingProxyType({})
-    masks: tuple[str, ...] = (NO_MASK, CAUSAL)
 
     @property
     def path(self) -> str:
@@ -136,25 +135,17 @@ def _bias(point: Point) -> int:
 
 
 def visible_share(point: Point) -> Fraction:
-    """Return the share of the scores that a mask leaves, on the average over the items.
+    """Return the share of the scores that a mask leaves.
 
     A causal mask leaves half of a square (Dao 2023, arXiv 2307.08691, section 4.1); it begins in the upper left corner.
     """
     if point.mask == CAUSAL:
         queries, keys = point.num_tokens, point.kv_tokens
         return Fraction(queries, 2 * keys) if queries <= keys else 1 - Fraction(keys, 2 * queries)
-    if point.mask == PADDING:
-        lengths = key_lengths(point.batch, point.kv_tokens)
-        return Fraction(sum(lengths), point.batch * point.kv_tokens)
     return Fraction(1)
 
 
-def key_lengths(batch: int, keys: int) -> list[int]:
-    """Return the keys of each item that are no padding, the longest first: from all of them to half, in equal steps."""
-    return [keys - keys * item // (2 * (batch - 1)) if batch > 1 else keys for item in range(batch)]
-
-
-GRIDS = ("num_kv_tokens", "window_size", "rope", "attn_bias")
+GRIDS = ("num_kv_tokens", "window_size", "rope")
 """The columns that ask for a context, or for places of tokens, which items of other lengths don't have."""
 
 
@@ -162,8 +153,6 @@ def check_lengths(values: Values) -> None:
     """Put a list of lengths in order; raises WrongRequest for lengths that a layer can't have."""
     if values.get("lengths", FIXED) == FIXED:
         return
-    if values.get("mask") == PADDING:
-        raise WrongRequest(f"mask = padding and lengths = {values['lengths']} both say what is padding; leave one out")
     for name in GRIDS:
         if values.get(name) not in (None, NONE):
             raise WrongRequest(f"{name} = {values[name]} needs items of one length; leave it or lengths out")
@@ -178,10 +167,6 @@ def check_core(values: Values, biases: tuple[str, ...]) -> None:
     heads, groups = values["num_heads"], values.get("num_kv_heads")
     if groups is not None and heads % groups:
         raise WrongRequest(f"num_heads = {heads} must be divisible by num_kv_heads = {groups}")
-    if values.get("mask") == PADDING and values.get("batch") == 1:
-        raise WrongRequest("mask = padding needs a batch of at least 2: an item is padded to the length of another")
-    if values.get("mask") == PADDING and (values.get("num_kv_tokens") or values.get("num_tokens")) == 1:
-        raise WrongRequest("mask = padding needs at least 2 keys: half of them are padding in the shortest item")
 
 
 def check_tokens(values: Values, tokens: int, origin: str) -> None:

@@ -205,6 +205,13 @@ def test_a_layer_whose_items_have_one_length_takes_no_packed_core(name: str) -> 
         impls.build(ViTAttention(16, 16, 4), name)
 
 
+@pytest.mark.parametrize("name", PACKED)
+def test_a_packed_core_takes_no_bias(name: str) -> None:
+    """A bias is one of padded items."""
+    with pytest.raises(Unsupported, match="takes packed items, and the layer has a bias"):
+        impls.build(Core(8, 2, num_tokens=LONGEST, lengths="uniform", attn_bias="given"), name)
+
+
 def test_flex_builds_its_mask_for_a_batch_or_in_a_call() -> None:
     """Another value of the option is refused."""
     layer = ViTAttention(16, 16, 4, lengths="uniform")

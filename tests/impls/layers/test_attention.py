@@ -28,11 +28,15 @@ FEATURES: dict[str, dict[str, Any]] = {
     "relative": {"attn_bias": "relative"},
     "alibi": {"attn_bias": "alibi"},
     "causal": {"mask": "causal"},
-    "padding": {"mask": "padding"},
+    "padding": {"lengths": "uniform"},
     "window": {"window_size": 2},
 }
 
-EXCLUSIVE = [{"num_kv_tokens", name} for name in ("rope", "attn_bias", "window_size")] + [{"mask", "window_size"}]
+EXCLUSIVE = [
+    *({"num_kv_tokens", name} for name in ("rope", "attn_bias", "window_size")),
+    *({"lengths", name} for name in ("num_kv_tokens", "rope", "window_size")),
+    {"mask", "window_size"},
+]
 """Columns that exclude each other."""
 
 
@@ -52,7 +56,7 @@ class Columns:
     """The columns of a layer, its tokens among them: a square for windows, else a square and one before it."""
 
     num_kv_tokens = num_kv_heads = context_dim = window_size = None
-    qkv_bias, qk_norm, rope, attn_bias, mask = False, "none", "none", "none", "none"
+    qkv_bias, qk_norm, rope, attn_bias, mask, lengths = False, "none", "none", "none", "none", "fixed"
     channels, num_heads = CHAN, HEADS
 
     def __init__(self, **given: Any) -> None:
@@ -79,9 +83,8 @@ def made(at: Columns, given: dict[str, Any]) -> tuple[Any, list[Tensor], Tensor 
     if at.num_kv_tokens:
         xs.append(tokens(BATCH, at.num_kv_tokens, at.context_dim))
     padding = None
-    if at.mask == "padding":
-        padding = torch.zeros(BATCH, at.num_kv_tokens or at.num_tokens, dtype=torch.bool)
-        padding[0, 3:] = padding[1, 1] = True
+    if at.lengths != "fixed":
+        padding = torch.arange(at.num_tokens) >= torch.tensor([[3], [9]])
     return layer, xs, padding
 
 
@@ -214,11 +217,10 @@ def test_grouped_heads_of_transformers() -> None:
     same(own, y, x, near=IN_FLOAT32)  # Llama has its softmax in float32
 
 
-@pytest.mark.parametrize("mask", ["none", "padding"])
-def test_cross_attention_of_torch(mask: str) -> None:
-    """With a context it is `nn.MultiheadAttention`, as DETR's decoder calls it, with a padding mask or without."""
+def test_cross_attention_of_torch() -> None:
+    """With a context it is `nn.MultiheadAttention`, as DETR's decoder calls it."""
     theirs = randomised(nn.MultiheadAttention(CHAN, HEADS, kdim=7, vdim=7, batch_first=True))
-    own = Attention(CHAN, CHAN, HEADS, True, num_tokens=3, num_kv_tokens=6, context_dim=7, mask=mask).double()
+    own = Attention(CHAN, CHAN, HEADS, True, num_tokens=3, num_kv_tokens=6, context_dim=7).double()
     bias_q, *bias_kv = theirs.in_proj_bias.detach().chunk(3)
     own.load_state_dict(
         {
@@ -231,9 +233,8 @@ def test_cross_attention_of_torch(mask: str) -> None:
         }
     )
     x, context = tokens(BATCH, 3, CHAN), tokens(BATCH, 6, 7)
-    padding = (torch.arange(6) >= torch.tensor([[6], [4]]),) if mask == "padding" else ()
-    y, _ = theirs(x, context, context, key_padding_mask=padding[0] if padding else None)
-    same(own, y, x, context, *padding)
+    y, _ = theirs(x, context, context)
+    same(own, y, x, context)
 
 
 def test_a_bias_is_zero_for_tokens_before_the_grid() -> None:

@@ -26,7 +26,8 @@ def test_outputs_and_gradients_are_those_of_the_formula(
 
     A causal mask begins in the upper left corner, as that of torch's function does. A learned bias has a gradient.
     """
-    layer = Core(16, 4, groups, mask=mask, num_tokens=QUERIES, num_kv_tokens=keys, attn_bias=attn_bias).double()
+    masked = {"lengths": "uniform"} if mask == "padding" else {"mask": mask}
+    layer = Core(16, 4, groups, num_tokens=QUERIES, num_kv_tokens=keys, attn_bias=attn_bias, **masked).double()
     q = tokens(2, 4, QUERIES, WIDTH).requires_grad_()
     k, v = (tokens(2, groups or 4, keys, WIDTH).requires_grad_() for _ in "kv")
     hidden = torch.arange(keys) >= torch.tensor([[keys], [keys - 2]])

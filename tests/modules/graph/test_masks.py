@@ -73,11 +73,11 @@ def test_a_mask_is_written_with_its_dtype_and_shape() -> None:
         (keys(5, 3).expand(2, 3, 4, 5), (5, 3)),
         (keys(3).expand(2, 1, 1, 5), (3, 3)),
         (keys(5, 0), ()),  # nothing is left of an item
-        (keys(5, 3).flip(-1), ()),  # the first keys are padding
+        (keys(5, 3).flip(-1), (5, 3)),  # the first keys are padding
         (CAUSAL, ()),
         (keys(5)[0, 0], ()),  # no items
     ],
 )
-def test_padding_after_the_keys_of_an_item_leaves_its_length(mask: Tensor, lengths: tuple[int, ...]) -> None:
+def test_padding_leaves_the_length_of_an_item(mask: Tensor, lengths: tuple[int, ...]) -> None:
     """As a boolean mask, and as numbers that are added."""
     assert [each.lengths for each in (*noted(mask), *noted(added(mask)))] == [lengths] * 2
