@@ -16,32 +16,35 @@ QUERIES, WIDTH = 5, 4
 
 
 @pytest.mark.parametrize("attn_bias", ["none", "given", "learned"])
-@pytest.mark.parametrize("mask", ["none", "causal", "padding"])
+@pytest.mark.parametrize("kind", ["none", "causal", "padding"])
 @pytest.mark.parametrize("keys", [3, 5, 9])
 @pytest.mark.parametrize("groups", [None, 1])
 def test_outputs_and_gradients_are_those_of_the_formula(
-    groups: int | None, keys: int, mask: str, attn_bias: str
+    groups: int | None, keys: int, kind: str, attn_bias: str
 ) -> None:
     """With fewer, as many and more keys than queries, grouped heads, masks and a bias, which is the same for all items.
 
     A causal mask begins in the upper left corner, as that of torch's function does. A learned bias has a gradient.
     """
-    masked = {"lengths": "uniform"} if mask == "padding" else {"mask": mask}
-    layer = Core(16, 4, groups, num_tokens=QUERIES, num_kv_tokens=keys, attn_bias=attn_bias, **masked).double()
+    lengths, mask = ("uniform", "none") if kind == "padding" else ("fixed", kind)
+    layer = Core(
+        16, 4, groups, None, mask, num_tokens=QUERIES, num_kv_tokens=keys, attn_bias=attn_bias, lengths=lengths
+    )
+    layer = layer.double()
     q = tokens(2, 4, QUERIES, WIDTH).requires_grad_()
     k, v = (tokens(2, groups or 4, keys, WIDTH).requires_grad_() for _ in "kv")
     hidden = torch.arange(keys) >= torch.tensor([[keys], [keys - 2]])
-    padding: Any = hidden.numpy() if mask == "padding" else None
+    padding: Any = hidden.numpy() if kind == "padding" else None
     values = {**oracle.inputs(array(q), array(k), array(v)), **weights(layer)}
 
     def formula(values: oracle.Values) -> Array:
         return oracle.core(Columns(mask=mask), values, padding)
 
-    o = layer(q, k, v, *((hidden,) if mask == "padding" else ()))
+    o = layer(q, k, v, *((hidden,) if kind == "padding" else ()))
     assert distance(o, formula(values)) < ROUNDING
     if attn_bias == "none":
         theirs = F.scaled_dot_product_attention(
-            q, k, v, ~hidden[:, None, None] if mask == "padding" else None, is_causal=mask == "causal", enable_gqa=True
+            q, k, v, ~hidden[:, None, None] if kind == "padding" else None, is_causal=mask == "causal", enable_gqa=True
         )
         assert distance(o, array(theirs)) < ROUNDING
 
