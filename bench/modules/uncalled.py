@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from bench.modules.making import OBJECTS, maker_of
-from bench.modules.stated import failure
+from bench.modules.making import OBJECTS
 from bench.modules.wrapper import inner_of
 from impls.catalogue import name_of
 from impls.contract import parameters_of
@@ -27,9 +26,8 @@ def uncalled(layer: nn.Module, point: Any, xs: tuple[Tensor, ...], error: Except
     inner = inner_of(layer)
     names = ", ".join(each.name for each in parameters_of(inner))
     called = f"layer {point.layer!r}: {type(inner).__name__}({names}) was called with "
-    stated = failure(inner, maker_of(point.layer), point)
     given = f"{called}{', '.join(str(list(x.shape)) for x in xs)}: {said}"
-    return "; ".join(filter(None, (given, stated, _remedy(point.layer, xs[0], error))))
+    return "; ".join(filter(None, (given, _remedy(point.layer, xs[0], error))))
 
 
 def _remedy(name: str, x: Tensor, error: Exception) -> str:
