@@ -65,12 +65,6 @@ OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "valu
 SMALL = 0.1
 """A parameter whose numbers are all the same and smaller than this hides the layers before it."""
 
-OBJECTS = (
-    "an object, such as a configuration, can't be written in brackets: name a function of yours that returns the "
-    "module, as mymodule:make"
-)
-"""What to do for a module that needs what no option can hold."""
-
 HIDDEN = "_hidden_by"
 """The attribute in which a module keeps the numbers that its parameters had before."""
 
@@ -168,7 +162,10 @@ def _arguments(name: Name, make_it: Callable[..., Any], columns: Columns, option
     if missing:
         whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name.text)
         given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
-        raise Unresolved(f"layer {name.base!r} asks for {', '.join(missing)}, which {given}; write {whole}; {OBJECTS}")
+        raise Unresolved(
+            f"layer {name.base!r} asks for {', '.join(missing)}, which {given}; write {whole}, or name a function of "
+            "yours that returns the module, as mymodule:make"
+        )
     return arguments
 
 
