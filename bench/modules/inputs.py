@@ -80,8 +80,8 @@ def _with_tensors(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper:
     )
 
 
-def tried(alone: Wrapper) -> Wrapper:
-    """Return a module with the batch where it takes it, or with token ids if it takes these in place of numbers.
+def tried(alone: Wrapper, *, may_take_ids: bool = False) -> Wrapper:
+    """Return a module with the batch where it takes it, or with token ids if it may and does take these.
 
     `alone` has the batch in the first dimension. A module that is no function of each item either way, or can't be
     called, is returned as it is: its rows say why.
@@ -93,8 +93,8 @@ def tried(alone: Wrapper) -> Wrapper:
     turned = Adaptable(alone.inner, alone.items, alone.args, alone.kwargs, batch_dim=1)
     if each := next((each for each in (alone, turned) if not change(each, xs)), None):
         return each
-    can_be_called = not isinstance(_output(alone, xs), Exception)
-    return alone if can_be_called else _of_ids(alone) or alone
+    is_of_ids = may_take_ids and isinstance(_output(alone, xs), Exception)
+    return _of_ids(alone) or alone if is_of_ids else alone
 
 
 def of_arguments(
