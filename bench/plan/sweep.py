@@ -136,8 +136,9 @@ class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
     Without a sweep it is that of the run in the folder, or the default of the devices' kind.
-    `threads` are used if the file gives none; `cpu` has the CPU's flags, for grids with IF_CPU. `overrides`, `implementations`, `baseline`, `control` and `effort`
-    replace the file's values. An override, which may name a `model`, replaces its column in every grid.
+    `threads` are used if the file gives none; `cpu` has the CPU's flags, for grids with IF_CPU. `overrides`,
+    `implementations`, `baseline`, `control` and `effort` replace the file's values. An override, which may name a
+    `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
