@@ -13,7 +13,6 @@ import impls
 from bench.measure import user_code
 from bench.modules.making import make, maker_of
 from bench.modules.stated import flops
-from bench.modules.uncalled import uncalled
 from bench.modules.wrapper import check_plain, copied, inner_of
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers import layer_of
@@ -79,7 +78,11 @@ def counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[An
         if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
             with suppress(Exception):
                 return _counted(point, copied(layer), xs, with_graph=False)
-        raise impls.Unresolved(uncalled(layer, point, xs, error, user_code.said(error))) from error
+        given, said = ", ".join(str([*x.shape]) for x in xs), user_code.said(error)
+        raise impls.Unresolved(
+            f"layer {point.layer!r} was called with {given}: {said}; if it takes another input, write its shape as "
+            f"[input={point.batch}x…], or all arguments as [input=mymodule:function]"
+        ) from error
 
 
 def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:

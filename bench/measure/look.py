@@ -135,7 +135,7 @@ def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
     """
     point = Point(**request["point"])
     channel.announce("model")
-    model, _ = workload.shown(point)
+    model = workload.shown(point)
     channel.announce("first call")
     try:
         seen = cores.found(traced(model, model.zeros())).cores

@@ -425,13 +425,13 @@ def load(layer: nn.Module, path: str) -> dict[str, Any]:
     return saved
 
 
-def shown(point: Point) -> tuple[Wrapper, Shapes]:
-    """Return the module of a point, to be looked at on a CPU, and the shapes of an item; raises as `make` does."""
+def shown(point: Point) -> Wrapper:
+    """Return the module of a point on a CPU after a call, to be looked at; raises as `make` does."""
     set_up(dataclasses.replace(point, device=CPU.name))
     layer, shapes = made(point)
     items = tuple(shape[1:] for shape in shapes)
     counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))
-    return wrapped(layer, items), items
+    return wrapped(layer, items)
 
 
 def subject(workload: Workload, implementation: str) -> Subject:

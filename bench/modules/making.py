@@ -65,12 +65,6 @@ OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "valu
 SMALL = 0.1
 """A parameter whose numbers are all the same and smaller than this hides the layers before it."""
 
-OBJECTS = (
-    "an object, such as a configuration, can't be written in brackets: name a function of yours that returns the "
-    "module, as mymodule:make"
-)
-"""What to do for a module that needs what no option can hold."""
-
 HIDDEN = "_hidden_by"
 """The attribute in which a module keeps the numbers that its parameters had before."""
 
@@ -168,7 +162,10 @@ def _arguments(name: Name, make_it: Callable[..., Any], columns: Columns, option
     if missing:
         whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name.text)
         given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
-        raise Unresolved(f"layer {name.base!r} asks for {', '.join(missing)}, which {given}; write {whole}; {OBJECTS}")
+        raise Unresolved(
+            f"layer {name.base!r} asks for {', '.join(missing)}, which {given}; write {whole}, or name a function of "
+            "yours that returns the module, as mymodule:make"
+        )
     return arguments
 
 
@@ -200,24 +197,13 @@ def _ready(module: nn.Module, given: Any, name: str, columns: Columns, *, is_out
     several = tuple(X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION) or (X,)
     if given is not None:
         alone = with_input(module, given, arguments=(several, {}), is_outer=is_outer)
-        return alone if is_function(given) else tried(alone)
+        return alone if is_function(given) else tried(alone, may_take_ids=True)
     if is_ours(module):
         return module
     stated = _stated(name, module, columns)
     items = tuple(shape[1:] for shape in stated or _tokens(columns))
     alone = Adaptable(module, items, several if len(items) == 1 else tuple(map(Given, range(len(items)))))
-    return alone if stated else _of_columns(tried(alone), name, columns)
-
-
-def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:
-    """Return a module that takes what the columns say; raises Unresolved for token ids that become another width."""
-    if module.embedding and module.items != ((columns["num_tokens"], columns["token_len"]),):
-        sizes = f"{columns['batch']}x{columns['num_tokens']}"
-        raise Unresolved(
-            f"layer {name!r} takes token ids, which become {[*module.items[0]]} and not "
-            f"{[columns['num_tokens'], columns['token_len']]}; write {with_option(name, 'input', sizes)}"
-        )
-    return module
+    return alone if stated else tried(alone)
 
 
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:

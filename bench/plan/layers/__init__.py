@@ -64,11 +64,7 @@ def _check(values: Values, layer: Layer) -> None:
 
 
 def flops(point: Point) -> int | None:
-    """Return the floating-point operations of the layer's matrix products, 2·M·N·K each; None if they are unknown.
-
-    In the mode `train` they include the gradients of both factors, as `torch.utils.flop_counter` counts them; in the
-    mode `backward` they are these alone.
-    """
+    """Return the floating-point operations of a call in its mode; None if they are unknown."""
     return layer_of(point.layer).flops(point)
 
 

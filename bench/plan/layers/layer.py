@@ -114,7 +114,11 @@ class Layer:
         return point.batch, point.num_tokens, point.channels
 
     def flops(self, point: Point) -> int | None:
-        """Return the operations of its matrix products in the point's mode, 2·M·N·K each; None if they are unknown."""
+        """Return the floating-point operations of its matrix products, 2·M·N·K each; None if they are unknown.
+
+        In the mode `train` they include the gradients of both factors, as `torch.utils.flop_counter` counts them; in
+        the mode `backward` they are these alone.
+        """
         return 2 * self.multiplications(point) * PASSES.get(point.mode, 1)
 
     def multiplications(self, point: Point) -> int:
