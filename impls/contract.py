@@ -14,9 +14,6 @@ from torch import Tensor, nn
 
 from impls.catalogue import CAUSAL, CORE_KEYWORDS, FIXED, NO_MASK, PACKING
 
-MASKS = (NO_MASK, CAUSAL)
-"""The masks that a layer's attribute may name; other texts are no concern of the suite."""
-
 BY_ATTEND = "self.attend"
 """How the core of a layer with an attend of its own was replaced."""
 
@@ -218,9 +215,9 @@ def attribute(module: object, name: str) -> Any:
 
 
 def mask_of(layer: nn.Module) -> str:
-    """Return the name of a layer's mask: its attribute `mask` if that is one of MASKS, otherwise "none"."""
+    """Return the name of a layer's mask: "causal" if its attribute `mask` is that, otherwise "none"."""
     mask = attribute(layer, "mask")
-    return mask if isinstance(mask, str) and mask in MASKS else NO_MASK
+    return CAUSAL if isinstance(mask, str) and mask == CAUSAL else NO_MASK
 
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

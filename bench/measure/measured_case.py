@@ -255,7 +255,7 @@ class MeasuredCase:
         """Yield the tensors that are here for any implementation."""
         yield from (self._layout, self._work.values, self._work.direction, *self._inputs.tensors)
         assert self._like is not None
-        yield from (*self._like.inputs, *self._like.tensors, *self._work.fixed)
+        yield from (*self._like.inputs, *self._like.tensors)
         for layer in (self._work.layer, self._subject.layer):
             yield from (*layer.parameters(), *layer.buffers())
 

@@ -75,8 +75,7 @@ class Workload:
 
     `layer` has the weights, inputs of these `shapes` are cut out of `values`, `direction` is the gradient of the
     output in checks: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
-    `fixed` is the padding mask of items with different lengths, whose items change their order from timing to timing.
-    `lengths` are those of the items in checks. Both are empty if all items have the same.
+    `lengths` are those of the items in checks, empty if all have the same. Their order differs from timing to timing.
     `flops` are the operations of a call, None if they are unknown. An implementation that packs items has a `layout` of
     its own, and its `direction` is the `padded_direction`, packed.
     """
@@ -87,7 +86,6 @@ class Workload:
     values: Tensor
     shapes: Shapes
     direction: Tensor
-    fixed: Tensors = ()
     flops: int | None = None
     lengths: tuple[int, ...] = ()
     layout: Layout = Layout()  # noqa: RUF009 - it has no state
@@ -111,7 +109,7 @@ class Workload:
         self.layout.arrange(self.lengths)
         parts = _window(self.values, values.shift, self.shapes)
         parts = parts if values.factor == 1 else tuple(part * values.factor for part in parts)
-        return self.layout.taken((*parts, *self.fixed))
+        return self.layout.taken((*parts, *self._padding(self.lengths)))
 
     def leaves(self, inputs: Tensors) -> Tensors:
         """Return the inputs of a call with those that have gradients as leaves of a graph of their own."""
@@ -150,9 +148,8 @@ class Workload:
         The order of items with different lengths differs from timing to timing, because a batch is packed once for all
         layers of a model.
         """
-        order = self._order(key)
-        fixed = (each[order] for each in self.fixed)
-        return self.layout.taken((*_window(self.values, shift, self.shapes), *fixed))
+        padding = self._padding(self.timed_lengths(key))
+        return self.layout.taken((*_window(self.values, shift, self.shapes), *padding))
 
     def of_call(self, call: TimedCall) -> Tensors:
         """Return the inputs of a timed call."""
@@ -160,11 +157,10 @@ class Workload:
 
     def timed_lengths(self, key: int) -> tuple[int, ...]:
         """Return the lengths of the items in a timing by its key; empty if all have the same."""
-        return tuple(self.lengths[item] for item in self._order(key)) if self.lengths else ()
+        return tuple(random.Random(key).sample(self.lengths, len(self.lengths)))  # noqa: S311 - the judge repeats it
 
-    def _order(self, key: int) -> list[int]:
-        batch = self.point.batch
-        return random.Random(key).sample(range(batch), batch)  # noqa: S311 - the judge repeats it
+    def _padding(self, lengths: Sequence[int]) -> Tensors:
+        return _padding(self.point, lengths, self.values.device)
 
     @property
     def with_gradients(self) -> bool:
@@ -183,7 +179,7 @@ class Workload:
         rolled = direction.flatten().roll(shift).view(direction.shape)
         if not self.lengths:
             return rolled
-        return self.layout.packed(without_padding(rolled, self.fixed[-1][self._order(key)]))
+        return self.layout.packed(without_padding(rolled, *self._padding(self.timed_lengths(key))))
 
     @property
     def like(self) -> list[Tensor]:
@@ -362,16 +358,15 @@ def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
         saved = load(layer, given) if given else {}
         values = saved.get("values", values)
         lengths = _lengths(point)
-        fixed = _padding(point, lengths)
-        output_shape, flops = traced(point, layer, (*_window(values, 0, shapes), *fixed))
+        padding = _padding(point, lengths)
+        output_shape, flops = traced(point, layer, (*_window(values, 0, shapes), *padding))
         direction = torch.randn(output_shape).to(dtype)
         direction = saved.get("direction", direction)
         if point.is_padded:
-            direction = without_padding(direction, fixed[-1].to(direction.device))
+            direction = without_padding(direction, *padding)
     there = on.place, dtype
-    fixed = tuple(each.to(on.place) for each in fixed)
     tensors = layer.to(*there), values.to(*there), shapes, direction.to(*there)
-    return Workload(point, seed, *tensors, fixed, flops, lengths=lengths)
+    return Workload(point, seed, *tensors, flops, lengths)
 
 
 @contextmanager
@@ -392,9 +387,11 @@ def _lengths(point: Point) -> tuple[int, ...]:
     return tuple(point.items[item] for item in torch.randperm(point.batch).tolist()) if point.is_padded else ()
 
 
-def _padding(point: Point, lengths: Sequence[int]) -> Tensors:
-    """Return the padding mask of items of these lengths, `[B, N]`, True at tokens that are padding."""
-    return (torch.arange(point.num_tokens) >= torch.tensor(lengths)[:, None],) if lengths else ()
+def _padding(point: Point, lengths: Sequence[int], place: torch.device | None = None) -> Tensors:
+    """Return the padding mask of items of these lengths, `[B, N]`, True at padding; nothing without lengths."""
+    if not lengths:
+        return ()
+    return (torch.arange(point.num_tokens, device=place) >= torch.tensor(lengths, device=place)[:, None],)
 
 
 def weights(layer: nn.Module) -> dict[str, Tensor]:
