@@ -179,7 +179,7 @@ class Workload:
         rolled = direction.flatten().roll(shift).view(direction.shape)
         if not self.lengths:
             return rolled
-        return self.layout.packed(without_padding(rolled, *self._padding(self.timed_lengths(key))))
+        return self.layout.packed(without_padding(rolled, self._padding(self.timed_lengths(key))[-1]))
 
     @property
     def like(self) -> list[Tensor]:
@@ -363,7 +363,7 @@ def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
         direction = torch.randn(output_shape).to(dtype)
         direction = saved.get("direction", direction)
         if point.is_padded:
-            direction = without_padding(direction, *padding)
+            direction = without_padding(direction, padding[-1])
     there = on.place, dtype
     tensors = layer.to(*there), values.to(*there), shapes, direction.to(*there)
     return Workload(point, seed, *tensors, flops, lengths)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from impls import IMPLEMENTATIONS, Unsupported, build, with_attend
+from impls import IMPLEMENTATIONS, Unsupported, build, masked, with_attend
 from impls.contract import declared_options, fitted, mask_of, takes_core
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import INSTALLED, LACKING, PACKED, UNCOMPILED, array, distance, error, normal, weights
@@ -156,6 +156,12 @@ def test_another_attribute_of_that_name_is_no_mask_of_ours() -> None:
     for mask in (None, torch.ones(2, 2)):
         vars(layer)["mask"] = mask
         assert mask_of(layer) == "none"
+
+
+def test_a_mask_is_none_or_causal() -> None:
+    """A user's layer that asks for another one never gets it in silence."""
+    with pytest.raises(Unsupported, match="mask = padding is no value of the keyword mask, which is causal"):
+        masked(masked_zero, "padding")
 
 
 @pytest.mark.parametrize(
