@@ -4,7 +4,7 @@ So the rounds of the sides are paired like those of two implementations, and an 
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -221,12 +221,6 @@ class Duel(Run):
         other: dict[str, Any] = {"status": "skipped", "detail": NOT_ALONE, "own_cause": False}
         ends = dict.fromkeys(missing, other) | {self.names[broken]: {"status": status, "detail": detail}}
         self.write([Record(Case(point, name), number, origin=origin, **end) for name, end in ends.items()])
-
-    def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
-        """Write the records of members, but none if one is tried again: the others were skipped because of it."""
-        members = [*members]
-        if not any(member.lacks_memory or self.deaths.allow(member) for member in members):
-            super().keep(members, number, replicate)
 
     def _start(self, point: Point) -> None:
         """Begin to start the servers of both sides at once."""

@@ -107,10 +107,10 @@ class Member:
     `implementation` is what its process runs, which the case names unless it is the control or a side of a duel, and
     `point` is where, which is the case's unless that side is another layer. Its outputs are judged in the pool and at
     the point of `judged_by`, its own by default; it has weights and values from there if it `takes_weights`.
-    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
-    inspects a call. `death` says how its process died, if it did; `lacks_memory` is true if it was not measured for
-    want of memory. `allow_error` is how far it may be off if it declares another accuracy, as in Effort.
-    A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
+    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
+    `death` says how its process died, if it did. `allow_error` is how far it may be off if it declares another
+    accuracy, as in Effort. A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its
+    events.
     """
 
     case: Case
@@ -123,7 +123,6 @@ class Member:
     metrics: dict[str, Any] = field(default_factory=dict)
     samples: Samples = field(default_factory=Samples)
     death: Died | None = None
-    lacks_memory: bool = False
     timeout_s: float = math.inf
     heard: Heard = unheard
     calls: int = 1
@@ -160,7 +159,7 @@ class Member:
     @property
     def is_ok(self) -> bool:
         """Whether nothing has ended the case."""
-        return self.status == "ok" and not self.lacks_memory
+        return self.status == "ok"
 
     @property
     def latency_s(self) -> float:
@@ -281,7 +280,6 @@ class Prepared(Struct):
     remark: str = ""
     reuses: bool = False
     import_s: Amount = 0.0
-    free_bytes: Count | None = None
 
     @property
     def doubts(self) -> str:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self
 
-from bench.engine import admission
 from bench.engine.worker import Died, Server, Worker, environment, started
 from bench.machine import facts
 from bench.plan.case import Point
@@ -95,8 +94,6 @@ class Pool:
         """The servers of judges by settings: they were forked before any library was imported."""
         self.roofs: dict[str, Roof] = {}
         """The best rates that this run has measured, by setting of a device."""
-        self.largest_bytes: dict[Point, int] = {}
-        """The most memory that a process has taken at a point, by the latest replicate there."""
         self._judges: dict[Point, Worker] = {}
         self._scratch = Scratch()
         self.cache = self._scratch.folder / CACHE
@@ -104,13 +101,8 @@ class Pool:
 
     @classmethod
     def of(cls, sweep: Sweep, servers: int | None = None) -> Self:
-        """Return the pool of a sweep, with a server for each replicate of a point, or with so many.
-
-        If nothing fits into the free memory, it has one server, which identifies the machine.
-        """
+        """Return the pool of a sweep, with a server for each replicate of a point, or with so many."""
         needed = libraries(point.layer for point in sweep.points)
-        if admission.nothing_fits(sweep, facts.available_bytes()):
-            return cls(1, (), libraries=needed)
         size = servers or sweep.effort.processes
         trained = any(point.mode != "inference" for point in sweep.points)
         return cls(size, sweep.implementations, libraries=needed, with_gradients=trained)

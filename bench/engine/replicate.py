@@ -12,13 +12,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from bench.engine.judge import Draws, PointJudge
 from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
-from bench.machine import facts, monotonic
+from bench.machine import monotonic
 from bench.machine.quiet import Interference
 from bench.plan.case import Point
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
@@ -30,14 +29,8 @@ from impls.catalogue import IMPLEMENTATIONS, parse
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
 
-SPARE_BYTES, GROWTH = 1 << 29, 1.2
-"""Another process starts if SPARE_BYTES and GROWTH times the memory of the largest process so far are free."""
-
 NOT_ALONE = "the other side could not be measured"
 """Why a side of a duel is skipped."""
-
-FEWEST = 2
-"""The number of processes that start whatever memory is free: with fewer there is no ratio."""
 
 Heard = Callable[[str, str], None]
 """`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""
@@ -45,35 +38,14 @@ Heard = Callable[[str, str], None]
 CpuCore = int | None
 """The core of a process, None if the system chooses it."""
 
-
-class Memory:
-    """A device's memory while members are prepared.
-
-    `prepared` is the number of members that were, `largest_bytes` is the most that one has taken, in an earlier
-    replicate too if that is known. `crowded` are those that were beside one that ended meanwhile.
-    """
-
-    def __init__(self, free_bytes: int, largest_bytes: int = 0) -> None:
-        self.prepared = 0
-        self.crowded: list[Member] = []
-        self._free_bytes = free_bytes
-        self.largest_bytes = largest_bytes
-
-    def room(self, busy: int) -> float:
-        """Return how many processes still fit, besides `busy` ones that are being prepared."""
-        return (self._free_bytes - SPARE_BYTES) / max(1, GROWTH * self.largest_bytes) - busy
-
-    def take(self, free_bytes: int) -> None:
-        """Take the bytes that are free after one more member was prepared."""
-        self.largest_bytes = max(self.largest_bytes, self._free_bytes - free_bytes)
-        self._free_bytes = free_bytes
-        self.prepared += 1
+Begin = Callable[[Member, CpuCore], Worker]
+"""A function that asks a member's process for a step on a core, and returns the process."""
 
 
 class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
-    `baselines` are those among them that others are compared with: they come first where memory is short.
+    `baselines` are those among them that others are compared with.
     `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds` are the rounds
     that it took, in `rounds_s` seconds.
     """
@@ -141,7 +113,9 @@ class Replicate:
             if member.worker is not None and member.is_ok:
                 with self._ending(member):
                     member.reply()
-        self._prepare_all(together=together)
+        # the order is random: a member that was prepared later was seen to be faster, the last by 1.3 % than the first
+        everyone = self._rng.sample(self._members, len(self._members))
+        self._on_cores(everyone, self._preparing, self._prepared)
         active = [member for member in self._members if member.is_ok]
         if together and len(active) < len(self._members):
             for member in active:
@@ -149,7 +123,12 @@ class Replicate:
                 member.metrics["own_cause"] = False
             return
         self._take_rounds(active)
-        self._finish_all([member for member in active if member.is_ok])
+        lasting = [member for member in active if member.is_ok]
+        self._on_cores(lasting, self._finishing, self._finish)
+        for member in lasting:
+            if member.is_ok:
+                with self._ending(member):
+                    self._judge(member).check_rate(member)
 
     def _judge(self, member: Member) -> PointJudge:
         return self._judges[member.judged_by]
@@ -162,63 +141,24 @@ class Replicate:
                 case = {"point": dataclasses.asdict(member.point), "implementation": member.implementation}
                 member.post({"request": "arrive", **case, "cache": str(member.pool.cache)})
 
-    def _prepare_all(self, *, together: bool) -> None:
-        """Prepare the members, one on each core of a CPU, as long as there is memory for another one.
-
-        The order is random, because a member that was prepared later was seen to be faster: the last by 1.3 % ± 0.5 %
-        than the first, in 1,264 measurements of `quick`. The baseline comes first while it is unknown what fits, and
-        next if there may be no room for it later. The first one is prepared alone, so that its memory is known, unless
-        an earlier replicate tells what one takes on a CPU.
-        """
-        waiting = self._rng.sample(self._members, len(self._members))
-        if not self._point.kind.is_in_host_memory or any(member.thorough for member in self._members):
-            waiting.sort(key=lambda member: member not in self._baselines)
-        idle: list[CpuCore] = [*self._cores] or [None]
+    def _on_cores(self, members: Sequence[Member], begin: Begin, end: Callable[[Member], None]) -> None:
+        """Take members through a step, one on each core at a time; one that ends in it is closed."""
+        waiting, idle = [each for each in members if each.is_ok], [*self._cores] or [None]
         busy: dict[Worker, tuple[Member, CpuCore]] = {}
-        memory = self._memory()
         while waiting or busy:
-            is_known = memory.prepared or memory.largest_bytes
-            is_room = is_known and memory.room(len(busy)) >= 1
-            if waiting and idle and (not busy or is_room):
-                if member := self._next_member(waiting, memory, len(busy)):
-                    with self._ending(member):
-                        busy[self._preparing(member, idle[-1])] = member, idle[-1]
-                        idle.pop()
-                continue
-            member, core = self._first_done(busy)
-            idle.append(core)
-            self._take_prepared(member, memory, [other for other, _ in busy.values()])
-            if together and not member.is_ok:
-                return
-        self._members[0].pool.largest_bytes[self._point] = memory.largest_bytes
-
-    def _memory(self) -> Memory:
-        """Return the memory of the device; a GPU's is known after the first preparation."""
-        if not self._point.kind.is_in_host_memory:
-            return Memory(0)
-        return Memory(facts.available_bytes(), self._members[0].pool.largest_bytes.get(self._point, 0))
-
-    def _next_member(self, waiting: list[Member], memory: Memory, busy: int) -> Member | None:
-        """Remove and return the next member to prepare beside `busy` others; None if it ended or lacks memory."""
-        room = memory.room(busy)
-        first = [member for member in waiting if member in self._baselines] if room < 2 else []
-        member = (first or waiting)[0]
-        waiting.remove(member)
-        if not member.is_ok:
-            return None
-        member.lacks_memory = memory.prepared >= FEWEST and room < 1 and member not in self._baselines
-        if member.lacks_memory:
-            member.close()
-        return None if member.lacks_memory else member
-
-    def _take_prepared(self, member: Member, memory: Memory, busy: Sequence[Member]) -> None:
-        """Take the reply of a member that was prepared beside `busy` others; close it if it can't be measured."""
-        with self._ending(member):
-            memory.take(self._prepared(member, member.reply()))
-        if not member.is_ok:
-            member.lacks_memory |= member.status == "oom" and member in memory.crowded
-            memory.crowded += busy
-            member.close()
+            if waiting and idle:
+                member = waiting.pop()
+                with self._ending(member):
+                    busy[begin(member, idle[-1])] = member, idle[-1]
+                    idle.pop()
+            else:
+                done = first_done({worker: each.heard for worker, (each, _) in busy.items()}, self._timeout_s)
+                member, core = busy.pop(done)
+                idle.append(core)
+                with self._ending(member):
+                    end(member)
+            if not member.is_ok:
+                member.close()
 
     def _preparing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request to prepare it on a core; raises Died."""
@@ -239,8 +179,9 @@ class Replicate:
         }
         return member.post({"request": "prepare", "case": case}, files=[each for each in inputs if each != AFTERWARDS])
 
-    def _prepared(self, member: Member, reply: dict[str, Any]) -> int:
-        """Compare the first outputs of a member that is prepared; return the free memory of its device."""
+    def _prepared(self, member: Member) -> None:
+        """Compare the first outputs of a member that is prepared; raises Ended."""
+        reply = member.reply()
         member.take(reply)
         prepared = read(reply, Prepared)
         member.calls, member.call_s = calls_per_timing(member.metrics), prepared.call_s
@@ -248,7 +189,6 @@ class Replicate:
         checks = (NORMAL, PEAKED) if member.thorough else (PEAKED,)
         results = [self._judge(member).compare(member, check) for check in checks]
         member.metrics |= max(results, key=lambda result: result["error"] / result["tolerance"])
-        return facts.available_bytes() if prepared.free_bytes is None else prepared.free_bytes
 
     def _take_rounds(self, active: Sequence[Member]) -> None:
         """Take samples in rounds for as long as the replicate takes; one that fails leaves the rounds."""
@@ -291,27 +231,6 @@ class Replicate:
         member.waiting.begin(process.cpu_s)
         return taken
 
-    def _finish_all(self, members: Sequence[Member]) -> None:
-        """End the rounds of members, one on each core of a CPU: check all of their work."""
-        waiting = [*members]
-        idle: list[CpuCore] = [*self._cores] or [self._draws.core]
-        busy: dict[Worker, tuple[Member, CpuCore]] = {}
-        while waiting or busy:
-            if waiting and idle:
-                member = waiting.pop()
-                with self._ending(member):
-                    busy[self._finishing(member, idle[-1])] = member, idle[-1]
-                    idle.pop()
-                continue
-            member, core = self._first_done(busy)
-            idle.append(core)
-            with self._ending(member):
-                self._finish(member)
-        for member in members:
-            if member.is_ok:
-                with self._ending(member):
-                    self._judge(member).check_rate(member)
-
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
@@ -329,10 +248,6 @@ class Replicate:
             self._judge(member).compare(member, AFTERWARDS)
         member.take(reply)
 
-    def _first_done(self, busy: dict[Worker, tuple[Member, CpuCore]]) -> tuple[Member, CpuCore]:
-        """Wait for the first of the members that work, and remove it; return it with its core."""
-        return busy.pop(first_done({worker: member.heard for worker, (member, _) in busy.items()}, self._timeout_s))
-
     @contextmanager
     def _ending(self, member: Member) -> Iterator[None]:
         """End the member with an Ended that is raised inside; the death of a judge is one of the member."""
@@ -340,8 +255,6 @@ class Replicate:
             yield
         except Ended as end:
             member.end(end.status, end.detail)
-            beside = sum(other.worker is not None for other in self._members if other is not member)
-            member.lacks_memory = end.status == "oom" and beside >= FEWEST  # it may fit beside fewer
         except OSError as error:
             self._end_without(member, error)
         except Died as death:

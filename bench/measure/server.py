@@ -144,7 +144,6 @@ class CaseWork:
             case.prepare()
         return {
             **case.reply(),
-            "free_bytes": device(case.request.point.device).free_bytes(),
             "call_s": case.call_s if case.outcome.status == "ok" else None,
             "reuses": case.reuses,
             **case.said,

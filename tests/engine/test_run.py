@@ -21,7 +21,7 @@ from bench.engine import replicate
 from bench.engine import run as engine
 from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.run import Deaths, Run
+from bench.engine.run import Retries, Run
 from bench.engine.schedule import complete
 from bench.engine.worker import Died
 from bench.machine import facts, nvml, quiet
@@ -281,23 +281,36 @@ def test_a_kill_from_outside_costs_nothing(
     assert set(lines(tmp_path / "run").values()) == {1}
 
 
-# Memory that runs short
+# What is measured again
 
 
-def test_a_replicate_without_a_result_leaves_the_count_of_deaths() -> None:
-    """A case that dies, is left for want of memory, and dies again is not tried for ever; a result starts anew."""
-    deaths, death = Deaths(), Died("crashed", "ended")
+def test_a_case_is_measured_again_after_one_death_and_after_memory_ran_out_beside_others() -> None:
+    """A result sets the count of deaths to 0. In a pair one that runs out of memory doesn't fit at all."""
+    retries, death = Retries(), Died("crashed", "ended")
 
-    def is_tried_again(**outcome: Any) -> bool:
-        member = Member(Case(point(), "eager"), cast("Pool", None), "env", thorough=False, **outcome)
-        deaths.count([member])
-        return deaths.allow(member)
+    def is_measured_again(members: int = 3, **outcome: Any) -> bool:
+        all_of_them = [Member(Case(point(), "eager"), cast("Pool", None), "env", thorough=False, **outcome)]
+        others = (Member(Case(point(), str(n)), cast("Pool", None), "env", thorough=False) for n in range(1, members))
+        retries.take([*all_of_them, *others])
+        return retries.has(all_of_them[0])
 
-    assert is_tried_again(status="crashed", death=death)
-    assert not is_tried_again(lacks_memory=True)
-    assert not is_tried_again(status="crashed", death=death)
-    assert not is_tried_again()
-    assert is_tried_again(status="crashed", death=death)
+    assert is_measured_again(status="crashed", death=death)
+    assert retries.alone == set()
+    assert is_measured_again(status="oom")
+    assert retries.alone == {Case(point(), "eager")}
+    assert not is_measured_again(status="crashed", death=death)
+    assert not is_measured_again(2, status="oom")
+    assert not is_measured_again()
+    assert is_measured_again(status="crashed", death=death)
+
+
+@scripted
+def test_where_memory_may_be_short_all_are_measured_in_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system would rather kill a process than refuse memory to it, so an estimate says what fits side by side."""
+    monkeypatch.setattr(facts, "available_bytes", lambda: 1 << 29)
+    table = ran(swept("eager", "sdpa", "manual", tokens=(5,), effort=ONE), tmp_path)
+    assert table["processes"].tolist() == [2, 1, 1]
+    assert {record.replicate_size for record in journal.read(tmp_path)} == {2}
 
 
 # Sessions
@@ -435,20 +448,18 @@ def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
 
 
 @scripted
-@pytest.mark.parametrize("frontier", [True, False])
-def test_beyond_the_tokens_at_which_memory_ran_out_a_case_is_skipped(frontier: bool, tmp_path: Path) -> None:
+def test_beyond_the_tokens_at_which_memory_ran_out_a_case_is_skipped(tmp_path: Path) -> None:
     """The reason names the tokens; fewer tokens, other implementations and other shapes are measured."""
     sweep = swept("eager", "test:outgrows", effort=ONE, tokens=(5, 7, 9, 11))
     other = point(num_tokens=6, batch=5)
-    with Run(dataclasses.replace(sweep, points=(*sweep.points, other)), tmp_path, frontier=frontier) as run:
+    with Run(dataclasses.replace(sweep, points=(*sweep.points, other)), tmp_path) as run:
         for each in run.sweep.points:
             records_of(run, each)
     rows = {(row["num_tokens"], row["implementation"]): row for row in plain(load(tmp_path))}
     own = [rows[tokens, "test:outgrows"] for tokens in (5, 6, 7, 9, 11)]
-    assert [row["status"] for row in own] == ["ok", "ok", "oom", *(["skipped" if frontier else "oom"] * 2)]
+    assert [row["status"] for row in own] == ["ok", "ok", "oom", "skipped", "skipped"]
     assert {rows[tokens, "eager"]["status"] for tokens in (5, 6, 7, 9, 11)} == {"ok"}
-    if frontier:
-        assert {row["detail"].partition(";")[0] for row in own[3:]} == {"out of memory at N = 7"}
+    assert {row["detail"] for row in own[3:]} == {"out of memory at N = 7"}
     assert len(lines(tmp_path)) == 10
 
 
