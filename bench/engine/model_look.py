@@ -14,6 +14,7 @@ from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
 from bench.plan.errors import WrongRequest, refuse
 from bench.plan.names import check_layers, is_module, libraries
+from bench.sampling.requests import Describe, Look, Looked, Shape
 from bench.store.saved_run import Seen
 
 WRONG = ("error", "unsupported")
@@ -51,7 +52,7 @@ def look(
             if number and look_s + took_s > most_s:
                 break
             tried = [*settings] if number == 0 else []
-            looks[point].append(asked(pool, "look", point, number, timeout_s, heard, settings=tried))
+            looks[point].append(asked(pool, Look(point, number, tried), number, timeout_s, heard))
             took_s = max(took_s, monotonic.now_s() - begin_s - look_s)
     return {_with_columns(point, seen[0]["shape"]): seen for point, seen in looks.items()}
 
@@ -78,7 +79,7 @@ def shaped(
         shapes, failures = dict[str, dict[str, Any]](), list[WrongRequest | NotSeen]()
         for name in names:
             try:
-                shapes[name] = asked(pool, "shape", first[name], 0, SHAPE_S)
+                shapes[name] = asked(pool, Shape(first[name]), 0, SHAPE_S)
             except (WrongRequest, NotSeen) as failure:
                 failures.append(failure)
     if failures and len(failures) == len({point.layer for point in points}):
@@ -113,30 +114,22 @@ def _with_columns(point: Point, shape: dict[str, Any]) -> Point:
     return dataclasses.replace(point, **{**columns, "batch": point.batch or shape["batch"]})
 
 
-def asked(
-    pool: Pool, request: str, point: Point, number: int, timeout_s: float, heard: Any = unheard, **more: Any
-) -> dict[str, Any]:
+def asked(pool: Pool, request: Look | Shape, number: int, timeout_s: float, heard: Any = unheard) -> dict[str, Any]:
     """Return what a worker sees at the module of a point; raises as `look` does."""
-    reply = replied(pool, request, point, number, timeout_s, heard, **more)
-    if reply["status"] in WRONG:
-        raise WrongRequest(reply["detail"])
-    if reply["status"] != "ok":
-        raise NotSeen(f"{reply['status']}: {reply['detail']}")
-    seen: dict[str, Any] = reply["seen"]
-    return seen
+    reply = replied(pool, request, number, timeout_s, heard)
+    if reply.status in WRONG:
+        raise WrongRequest(reply.detail)
+    if reply.status != "ok":
+        raise NotSeen(f"{reply.status}: {reply.detail}")
+    return reply.seen
 
 
 def replied(
-    pool: Pool, request: str, point: Point, number: int, timeout_s: float, heard: Any = unheard, **more: Any
-) -> dict[str, Any]:
-    """Return how a look of a worker at the module of a point ended: `status`, `detail`, and what is `seen`.
-
-    `raised` says which error of the user's code was behind that, and where; it is empty if its process died.
-    """
-    content = {"request": request, "point": dataclasses.asdict(point), "seed": number, **more}
+    pool: Pool, request: Look | Shape | Describe, number: int, timeout_s: float, heard: Any = unheard
+) -> Looked:
+    """Return how a look of a worker at the module of a point ended; `raised` is empty if its process died."""
     try:
-        with pool.worker(point, number) as worker:
-            reply: dict[str, Any] = worker.ask(content, timeout_s, heard)
+        with pool.worker(request.point, number) as worker:
+            return worker.ask(request, timeout_s, heard)
     except Died as death:
-        return {"status": death.status, "detail": death.detail, "raised": "", "seen": {}}
-    return reply
+        return Looked(death.status, death.detail)

@@ -4,7 +4,6 @@ The way is the same for all: expected outputs, preparation, comparison, rounds, 
 asks and waits, so that nothing runs beside a sample.
 """
 
-import dataclasses
 import os
 import random
 import time
@@ -14,20 +13,27 @@ from datetime import UTC, datetime
 from functools import partial
 
 from bench.engine.judge import Draws, PointJudge
-from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
+from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import monotonic
 from bench.machine.quiet import Interference
 from bench.plan.case import Point
+from bench.sampling import rounds
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.judged import kept_of
-from bench.sampling.rounds import Length, Sample, sample, timings
+from bench.sampling.requests import Arrive, Finish, Prepare, Prepared, Sample, Sampled
+from bench.sampling.rounds import Length, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import IMPLEMENTATIONS, parse
 
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
+
+REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
+
+LONG_IMPORT_S = 2.0
+"""An import that takes longer is worth a line: each process pays it."""
 
 NOT_ALONE = "the other side could not be measured"
 """Why a side of a duel is skipped."""
@@ -120,7 +126,7 @@ class Replicate:
         if together and len(active) < len(self._members):
             for member in active:
                 member.end("skipped", NOT_ALONE)
-                member.metrics["own_cause"] = False
+                member.own_cause = False
             return
         self._take_rounds(active)
         lasting = [member for member in active if member.is_ok]
@@ -138,8 +144,7 @@ class Replicate:
         for member in self._members:
             with self._ending(member):
                 member.start(self._number)
-                case = {"point": dataclasses.asdict(member.point), "implementation": member.implementation}
-                member.post({"request": "arrive", **case, "cache": str(member.pool.cache)})
+                member.post(Arrive(member.point, member.implementation, str(member.pool.cache)))
 
     def _on_cores(self, members: Sequence[Member], begin: Begin, end: Callable[[Member], None]) -> None:
         """Take members through a step, one on each core at a time; one that ends in it is closed."""
@@ -164,28 +169,27 @@ class Replicate:
         """Return the process of a member after the request to prepare it on a core; raises Died."""
         if member.worker is None:
             member.start(self._number)
-        inputs = self._judge(member).inputs(member)
-        case = {
-            "point": dataclasses.asdict(member.point),
-            "implementation": member.implementation,
-            "seed": self.seed,
-            "order_seed": self._rng.randrange(1 << 32),
-            "inputs": inputs,
-            "thorough": member.thorough,
-            "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
-            "core": core,
-            "cache": str(member.pool.cache),
-            "given": self._judge(member).given if member.takes_weights else None,
-        }
-        return member.post({"request": "prepare", "case": case}, files=[each for each in inputs if each != AFTERWARDS])
+        judge, inputs = self._judge(member), self._judge(member).inputs(member)
+        request = Prepare(
+            member.point,
+            member.implementation,
+            self.seed,
+            order_seed=self._rng.randrange(1 << 32),
+            inputs=inputs,
+            thorough=member.thorough,
+            warm_up_s=WARM_UP_SHARE * self._length.budget_s / len(self._members),
+            core=core,
+            files=member.new_files(each for each in inputs if each != AFTERWARDS),
+            cache=str(member.pool.cache),
+            given=judge.given if member.takes_weights else None,
+        )
+        return member.post(request)
 
     def _prepared(self, member: Member) -> None:
         """Compare the first outputs of a member that is prepared; raises Ended."""
-        reply = member.reply()
-        member.take(reply)
-        prepared = read(reply, Prepared)
-        member.calls, member.call_s = calls_per_timing(member.metrics), prepared.call_s
-        member.remark, member.doubt = prepared.remark, prepared.doubts
+        prepared: Prepared = member.reply()
+        member.calls, member.call_s, member.remark = prepared.calls, prepared.call_s, prepared.remark
+        member.doubt = doubts(prepared)
         checks = (NORMAL, PEAKED) if member.thorough else (PEAKED,)
         results = [self._judge(member).compare(member, check) for check in checks]
         member.metrics |= max(results, key=lambda result: result["error"] / result["tolerance"])
@@ -212,21 +216,21 @@ class Replicate:
             self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = monotonic.now_s() - begin
 
-    def _sample(self, member: Member) -> Sample:
+    def _sample(self, member: Member) -> rounds.Sample:
         """Return one sample of a member; raises Ended."""
         member.heard("rounds")
         keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
         member.keys += keys
-        request = {"request": "sample", "keys": keys, "core": self._draws.core}
         process = _process(member)
         member.waiting.end(process.cpu_s)
         begin = monotonic.now_s()
-        reply = member.ask(request)
+        member.post(Sample(keys, self._draws.core), stage="rounds")
+        sampled: Sampled = member.reply()
         waited_s = monotonic.now_s() - begin
-        claimed = sampled(reply, self._timings)
-        values, others = claimed.sample, self._interference.share()
-        taken = Sample(tuple(values.timings_s), values.switches, others, values.host_s)
-        if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, claimed.used_s):
+        if len(sampled.timings_s) != self._timings:
+            raise Ended("crashed", f"sent a sample of {len(sampled.timings_s)} timings, expected {self._timings}")
+        taken = rounds.Sample(tuple(sampled.timings_s), sampled.switches, self._interference.share(), sampled.host_s)
+        if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, sampled.used_s):
             raise Ended("error", objection)
         member.waiting.begin(process.cpu_s)
         return taken
@@ -235,18 +239,22 @@ class Replicate:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
-        request = {"request": "finish", "call_s": member.latency_s, "core": core}
-        return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS])
+        return member.post(Finish(member.latency_s, core, member.new_files([TIMED, AFTERWARDS])), stage="last calls")
 
     def _finish(self, member: Member) -> None:
         """Check the outputs of a member's last calls; raises Ended."""
-        reply = member.reply()
-        is_ok = reply.get("status") == "ok"  # outputs first, because a wrong one says more than another objection
-        if is_ok or member.has_handed_over(TIMED):
+        ended: Ended | None = None
+        try:
+            member.reply()
+        except Ended as end:
+            ended = end
+        # outputs first, because a wrong one says more than another objection
+        if ended is None or member.has_handed_over(TIMED):
             self._judge(member).compare_timed(member)
-        if is_ok or member.has_handed_over(AFTERWARDS):
+        if ended is None or member.has_handed_over(AFTERWARDS):
             self._judge(member).compare(member, AFTERWARDS)
-        member.take(reply)
+        if ended:
+            raise ended
 
     @contextmanager
     def _ending(self, member: Member) -> Iterator[None]:
@@ -266,7 +274,7 @@ class Replicate:
     def _end_without(member: Member, error: OSError) -> None:
         """End a member for want of something that the engine needs of the system."""
         member.end("error", f"the engine could not go on: {error}")
-        member.metrics["own_cause"] = False
+        member.own_cause = False
 
 
 def _process(member: Member) -> Worker:
@@ -279,12 +287,20 @@ def _own_s(processes: Sequence[Worker]) -> float:
     return time.process_time() + sum(each.cpu_s for each in processes)
 
 
+def doubts(prepared: Prepared) -> str:
+    """Return what a user of an implementation should know although it is right, empty if there is nothing."""
+    words = [REUSES] if prepared.reuses else []
+    if prepared.import_s > LONG_IMPORT_S:
+        words.append(f"its import takes {prepared.import_s:.0f} s in every process")
+    return "; ".join(words)
+
+
 def now() -> str:
     """Return the current time (UTC) in the format of records."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _samples(by_round: Mapping[int, Sample]) -> Samples:
+def _samples(by_round: Mapping[int, rounds.Sample]) -> Samples:
     timings_s, switches, others, hosts = zip(*by_round.values(), strict=True)
     host_s = tuple(each for each in hosts if each is not None)
     return Samples(tuple(by_round), timings_s, switches, tuple(round(share, 2) for share in others), host_s)

@@ -1,7 +1,6 @@
 """The parent's side of its processes: start or fork, requests, replies, and an end with all that they started."""
 
 import contextlib
-import json
 import os
 import secrets
 import select
@@ -12,17 +11,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeVar
 
 import psutil
+from msgspec import MsgspecError, Raw
+from msgspec.json import decode, encode
 
 from bench.machine import facts
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.device import CPU, Kind
 from bench.plan.invocation import IS_INSTALLED, ROOT
+from bench.sampling.requests import Fork, Posted, Reap, Replied, Request, Start, Working
+
+R = TypeVar("R")
 
 BOOTSTRAP = str(Path(__file__).with_name("bootstrap.py"))
 """The program by which a worker, also one of another environment, imports this suite."""
@@ -76,13 +80,6 @@ Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""
 
 
-MARK = "ATTENTION_BENCH_PROCESS"
-"""The environment variable that a process passes to those it starts, so that they are found in any session."""
-
-STRAYS_S = 5.0
-"""The most seconds for ending processes that left the group: one that hangs in the system can't be ended."""
-
-
 def unheard(*_event: object) -> None:
     """Ignore an event, in place of any function that gets one."""
 
@@ -130,6 +127,7 @@ class Process:
     def end(self) -> int:
         """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
         if self._code is None:
+            _end_descendants(self.pid)
             for kill in (os.killpg, os.kill):  # a process that was just forked has no group yet
                 with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or only dead ones
                     kill(self.pid, signal.SIGKILL)
@@ -144,23 +142,24 @@ def launch(command: Sequence[str], log: IO[bytes], variables: Mapping[str, str],
 
     Raises OSError if it can't be started.
     """
-    mark = secrets.token_hex(16)
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
-        env={**variables, MARK: mark},
+        env=variables,
         pass_fds=inherited,
         start_new_session=True,  # Ctrl-C reaches only the parent, which then ends its processes
     )
+    return Process(process.pid, lambda _pid: process.wait())
 
-    def reap(_pid: int) -> int:
-        code = process.wait()
-        _end_marked(mark)
-        return code
 
-    return Process(process.pid, reap)
+def _end_descendants(pid: int) -> None:
+    """Kill what a process has started, in any session, while it lives: on Linux it has adopted what is left of them."""
+    with contextlib.suppress(psutil.Error):
+        for each in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                each.kill()
 
 
 def _is_dead(pid: int) -> bool:
@@ -177,25 +176,6 @@ def _pidfd(pid: int) -> int | None:
     return None
 
 
-def _end_marked(mark: str) -> None:
-    """Kill all processes with a mark, repeatedly because one may start another meanwhile, for at most STRAYS_S."""
-    deadline = time.monotonic() + STRAYS_S
-    while strays := list(_marked(mark)):
-        for stray in strays:
-            with contextlib.suppress(psutil.Error):
-                stray.kill()
-        if time.monotonic() > deadline:
-            return
-        time.sleep(0.01)
-
-
-def _marked(mark: str) -> Iterator[psutil.Process]:
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) == mark:
-                yield process
-
-
 class Worker:
     """A process that serves requests on a pipe until it is closed; `start` returns it for the other end of the pipe.
 
@@ -203,7 +183,7 @@ class Worker:
     """
 
     def __init__(self, start: Callable[[socket.socket, IO[bytes]], Process]) -> None:
-        self._id = self._request = ""
+        self._id, self._kind = "", None
         self._stage = "start"
         self._buffer = b""
         self._log_start = 0
@@ -236,29 +216,30 @@ class Worker:
 
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""
-        self.ask({"request": "start"}, START_S)
+        self.ask(Start(), START_S)
 
     def ask(
         self,
-        request: dict[str, Any],
+        request: Request[R],
         timeout_s: float,
         heard: Heard = unheard,
         *,
         stage: str = "start",
         descriptors: Sequence[int] = (),
-    ) -> dict[str, Any]:
+    ) -> R:
         """Send a request and return the reply; raises the errors of `post` and `receive`."""
         self.post(request, stage=stage, descriptors=descriptors)
-        return self.receive(timeout_s, heard)
+        reply: R = self.receive(timeout_s, heard)
+        return reply
 
-    def post(self, request: dict[str, Any], *, stage: str = "start", descriptors: Sequence[int] = ()) -> None:
+    def post(self, request: Request[Any], *, stage: str = "start", descriptors: Sequence[int] = ()) -> None:
         """Send a request without waiting for the reply; raises Died if the worker has closed the pipe.
 
         `stage` is what the worker does until it announces another one; `descriptors` are handed to it.
         """
         self._stage, self._alive_s = stage, time.monotonic()
-        self._id, self._request = secrets.token_hex(8), request["request"]
-        line = json.dumps({**request, "id": self._id}).encode() + b"\n"
+        self._id, self._kind = secrets.token_hex(8), request.reply
+        line = encode(Posted(self._id, Raw(encode(request)))) + b"\n"
         try:
             if descriptors:
                 line = line[socket.send_fds(self._pipe, [line], descriptors) :]
@@ -266,10 +247,11 @@ class Worker:
         except (BrokenPipeError, ConnectionResetError):
             raise self._ended() from None
 
-    def receive(self, timeout_s: float, heard: Heard = unheard) -> dict[str, Any]:
+    def receive(self, timeout_s: float, heard: Heard = unheard) -> Any:
         """Return the reply to the posted request; each event from the worker restarts the timeout.
 
-        Raises Died if the worker ends, is silent for `timeout_s`, or sends a line that is no event of this request.
+        Raises Died if the worker ends, is silent for `timeout_s`, or sends a line that is no event of this request or
+        no reply of its type.
         """
         while not self._has_replied(heard):
             chunk = self._chunk(self._alive_s + timeout_s)
@@ -280,11 +262,15 @@ class Worker:
                 raise self._ended()
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
-        event = _object(line)
-        if (event.get("id"), event.get("event")) != (self._id, self._request):
+        event = _event(line)
+        if not isinstance(event, Replied) or event.id != self._id:
             raise self._foreign(line)
         self._log_start = os.fstat(self._log.fileno()).st_size
-        return event
+        try:
+            return decode(event.reply, type=self._kind)
+        except (MsgspecError, RecursionError) as error:
+            self._process.end()
+            raise Died("crashed", f"sent a reply that is not valid: {error}") from None
 
     def is_done(self, timeout_s: float, heard: Heard = unheard) -> bool:
         """Return whether `receive` would return or raise at once."""
@@ -321,12 +307,11 @@ class Worker:
         """Return whether a line has come that is more than the announcement of a stage; `heard` gets each stage."""
         while b"\n" in self._buffer:
             line, _, rest = self._buffer.partition(b"\n")
-            match _object(line):
-                case {"event": "working", "stage": str(stage), "id": self._id}:
-                    self._stage, self._alive_s, self._buffer = stage, time.monotonic(), rest
-                    heard(stage)
-                case _:
-                    return True
+            event = _event(line)
+            if not isinstance(event, Working) or event.id != self._id:
+                return True
+            self._stage, self._alive_s, self._buffer = event.stage, time.monotonic(), rest
+            heard(event.stage)
         return len(self._buffer) > LONGEST_BYTES
 
     def _chunk(self, deadline: float) -> bytes | None:
@@ -404,14 +389,14 @@ class Server(Worker):
 
     def _forking(self, role: str) -> Callable[[socket.socket, IO[bytes]], Process]:
         def start(pipe: socket.socket, log: IO[bytes]) -> Process:
-            reply = self.ask({"request": "fork", "role": role}, START_S, descriptors=(pipe.fileno(), log.fileno()))
-            return Process(reply["pid"], self._reap)
+            forked = self.ask(Fork(role), START_S, descriptors=(pipe.fileno(), log.fileno()))
+            return Process(forked.pid, self._reap)
 
         return start
 
     def _reap(self, pid: int) -> int:
         try:
-            return int(self.ask({"request": "reap", "pid": pid}, START_S)["code"])
+            return self.ask(Reap(pid), START_S).code
         except (Died, OSError):  # it has ended, or was closed, and its processes with it
             return -signal.SIGKILL
 
@@ -474,10 +459,9 @@ def _path(python: str | None) -> list[str]:
     return list(dict.fromkeys([str(Path.cwd()), *suite, *entries]))
 
 
-def _object(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line, an empty one if the line is no JSON object."""
+def _event(line: bytes) -> Working | Replied | None:
+    """Return the event of a line, None for any other line."""
     try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        return decode(line, type=Working | Replied)
+    except (MsgspecError, RecursionError):
+        return None

@@ -10,6 +10,7 @@ from bench.engine import model_look
 from bench.engine.worker import Died
 from bench.machine import monotonic
 from bench.plan.errors import WrongRequest
+from bench.sampling.requests import Look, Looked, Shape
 from tests.make.points import point
 
 AT = point(layer="timm:vit_tiny_patch16_224")
@@ -23,10 +24,10 @@ SHOWN = dataclasses.replace(AT, **{**SHAPE, "batch": AT.batch})
 def pool(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that has all processes reply so, or die so, and returns the requests that they get."""
 
-    def replying(reply: dict[str, Any] | Died) -> list[dict[str, Any]]:
-        requests: list[dict[str, Any]] = []
+    def replying(reply: Looked | Died) -> list[Any]:
+        requests: list[Any] = []
 
-        def ask(request: dict[str, Any], *_: object) -> dict[str, Any]:
+        def ask(request: Look | Shape, *_: object) -> Looked:
             requests.append(request)
             if isinstance(reply, Died):
                 raise reply
@@ -42,17 +43,16 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_first_process_tries_the_settings(pool: Any) -> None:
     """The others only look; all have the library of the model."""
-    requests = pool({"status": "ok", "detail": "", "seen": {"shape": SHAPE}})
+    requests = pool(Looked("ok", "", seen={"shape": SHAPE}))
     assert model_look.look([AT], ("eager",), 3, 10.0) == {SHOWN: [{"shape": SHAPE}] * 3}
-    assert [request["settings"] for request in requests] == [["eager"], [], []]
-    assert requests[0]["point"] == dataclasses.asdict(AT)
+    assert requests == [Look(AT, 0, ["eager"]), Look(AT, 1, []), Look(AT, 2, [])]
     assert vars(model_look)["Pool"].call_args.kwargs == {"libraries": ("timm",)}
 
 
 def test_no_further_process_looks_if_the_time_is_up(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One looks at each point in any case."""
     monkeypatch.setattr(monotonic, "now_s", iter(range(100)).__next__)
-    requests = pool({"status": "ok", "detail": "", "seen": {"shape": SHAPE}})
+    requests = pool(Looked("ok", "", seen={"shape": SHAPE}))
     points = [AT, dataclasses.replace(AT, batch=4)]
     looks = model_look.look(points, (), 3, 10.0, most_s=0.0)
     assert looks == {dataclasses.replace(SHOWN, batch=at.batch): [{"shape": SHAPE}] for at in points}
@@ -62,9 +62,9 @@ def test_no_further_process_looks_if_the_time_is_up(pool: Any, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [
-        ({"status": "error", "detail": "no such model", "seen": {}}, WrongRequest),
-        ({"status": "unsupported", "detail": "no such model", "seen": {}}, WrongRequest),
-        ({"status": "oom", "detail": "no memory", "seen": {}}, model_look.NotSeen),
+        (Looked("error", "no such model"), WrongRequest),
+        (Looked("unsupported", "no such model"), WrongRequest),
+        (Looked("oom", "no memory"), model_look.NotSeen),
         (Died("crashed", "no memory", is_outside=True), model_look.NotSeen),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_model_that_can_not_be_used_is_a_wrong_request(pool: Any, reply: Any, 
 
 def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
     """The module is asked once; other layers are not, and without such modules no process starts."""
-    requests = pool({"status": "ok", "detail": "", "seen": SHAPE})
+    requests = pool(Looked("ok", "", seen=SHAPE))
     unknown: dict[str, Any] = dict.fromkeys(SHAPE, 1)
     points = (point(), *(dataclasses.replace(AT, **{**unknown, "batch": batch}) for batch in (1, 2)))
     assert model_look.shaped(points[:1]) == points[:1]
@@ -85,24 +85,24 @@ def test_a_module_with_its_own_input_shows_its_shapes(pool: Any) -> None:
     first, *others = model_look.shaped(points)
     assert first == points[0]
     assert others == [dataclasses.replace(SHOWN, batch=each.batch) for each in points[1:]]
-    assert [(request["request"], request["point"]["layer"]) for request in requests] == [("shape", AT.layer)]
+    assert [(type(request), request.point.layer) for request in requests] == [(Shape, AT.layer)]
 
 
 def test_a_batch_that_nobody_gives_is_that_of_the_function_of_inputs(pool: Any) -> None:
     """One that is given stays; if the module can't be made, it is the usual one."""
     own = {**SHAPE, "batch": 3}
-    pool({"status": "ok", "detail": "", "seen": own})
+    pool(Looked("ok", "", seen=own))
     points = [dataclasses.replace(AT, **{**SHAPE, "batch": batch}) for batch in (0, 1, 2)]
     assert [each.batch for each in model_look.shaped(tuple(points))] == [3, 1, 2]
-    pool({"status": "ok", "detail": "", "seen": {"shape": own}})
+    pool(Looked("ok", "", seen={"shape": own}))
     assert [each.batch for each in model_look.look(points, (), 1, 10.0)] == [3, 1, 2]
-    pool({"status": "error", "detail": "no such model", "seen": {}})
+    pool(Looked("error", "no such model"))
     assert model_look.shaped((points[0], point()))[0].batch == 8
 
 
 def test_a_shape_that_a_module_does_not_have_is_refused(pool: Any) -> None:
     """The refusal says what it has; beside others its points are left out."""
-    pool({"status": "ok", "detail": "", "seen": SHAPE})
+    pool(Looked("ok", "", seen=SHAPE))
     with pytest.raises(WrongRequest, match="num_tokens = 7 must be 5 in the layer timm:vit_tiny_patch16_224; leave it"):
         model_look.shaped((AT,))
     said: list[str] = []
@@ -112,7 +112,7 @@ def test_a_shape_that_a_module_does_not_have_is_refused(pool: Any) -> None:
 
 def test_a_module_that_can_not_be_made_beside_others_keeps_its_points(pool: Any) -> None:
     """Its rows say why. If all fail, the request is wrong, with a line for each."""
-    pool({"status": "error", "detail": "no such model", "seen": {}})
+    pool(Looked("error", "no such model"))
     other = dataclasses.replace(AT, layer="timm:vit_small_patch16_224")
     assert model_look.shaped((AT, point())) == (AT, point())
     with pytest.raises(WrongRequest, match="no such model\nno such model"):

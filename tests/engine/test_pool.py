@@ -16,10 +16,12 @@ import psutil
 import pytest
 
 from bench.engine import pool
-from bench.engine.pool import LOCK, PREFIX, Pool, Scratch
+from bench.engine.pool import LOCK, PREFIX, Pool, scratch
 from bench.engine.worker import Died, Server, Worker
 from bench.plan.errors import WrongRequest
+from bench.sampling.requests import Check, Request
 from tests.engine.interpreters import interpreter
+from tests.engine.scripted_server import Do
 from tests.engine.test_worker import has_ended, lives
 from tests.make.points import point
 
@@ -30,12 +32,12 @@ CHECK_S = 10
 
 KILLED = """
 import os, pathlib, signal, tempfile
-from bench.engine.pool import Scratch
+from bench.engine.pool import scratch
 tempfile.tempdir = {!r}
-scratch = Scratch()
-(scratch.folder / "compiled").mkdir()
-(scratch.folder / "compiled" / "kernel.so").touch()
-os.kill(os.getpid(), signal.SIGKILL)
+with scratch() as folder:
+    (folder / "compiled").mkdir()
+    (folder / "compiled" / "kernel.so").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
@@ -126,12 +128,11 @@ def test_the_processes_of_a_gpu_are_forked_from_a_server_that_can_fork_them(one:
     others.
     """
     one.libraries, one.with_gradients = ("timm",), True
-    request = {"request": "do", "what": "tell"}
     with one.worker(point()) as on_cpu, one.worker(point(device="cuda:1")) as on_gpu:
-        of_cpu, of_gpu = (worker.ask(request, CHECK_S) for worker in (on_cpu, on_gpu))
+        of_cpu, of_gpu = (worker.ask(Do("tell"), CHECK_S) for worker in (on_cpu, on_gpu))
         assert server_of(one.judge(point(device="cuda"))) == server_of(on_gpu)
-    assert (of_cpu["warmed"], of_gpu["warmed"]) == (["traces", "gradients", "eager", "timm"], ["traces", "gradients"])
-    threads = [each["variables"].get("TORCHINDUCTOR_COMPILE_THREADS") for each in (of_cpu, of_gpu)]
+    assert (of_cpu.warmed, of_gpu.warmed) == (["traces", "gradients", "eager", "timm"], ["traces", "gradients"])
+    threads = [each.variables.get("TORCHINDUCTOR_COMPILE_THREADS") for each in (of_cpu, of_gpu)]
     assert threads == [os.environ.get("TORCHINDUCTOR_COMPILE_THREADS"), "1"]
 
 
@@ -151,8 +152,8 @@ def test_a_server_that_has_not_compiled_forks_what_describes_the_machine(
     asked: list[int] = []
     ask = Worker.ask
 
-    def note(worker: Worker, request: dict[str, Any], *rest: Any, **named: Any) -> dict[str, Any]:
-        if request["request"] == "check":
+    def note(worker: Worker, request: Request[Any], *rest: Any, **named: Any) -> Any:
+        if isinstance(request, Check):
             asked.append(server_of(worker))
         return ask(worker, request, *rest, **named)
 
@@ -202,7 +203,7 @@ def test_a_server_that_is_killed_is_replaced(one: Pool) -> None:
     first = server_of(worker)
     os.kill(first, signal.SIGKILL)
     with pytest.raises(Died, match="SIGKILL") as death:
-        worker.ask({"request": "do", "what": "hang"}, CHECK_S)
+        worker.ask(Do("hang"), CHECK_S)
     assert death.value.is_outside
     with pytest.raises(Died, match="SIGKILL"):
         one.worker(point())
@@ -285,22 +286,14 @@ def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-def test_it_is_there_until_it_is_closed(tmp_path: Path) -> None:
-    """Two of one process stand side by side, and closing twice does no harm."""
-    with closing(Scratch()) as first, closing(Scratch()) as second:
-        (first.folder / "file").touch()
-        assert {first.folder, second.folder} == {*tmp_path.iterdir()}
-    second.close()
-    assert not [*tmp_path.iterdir()]
-
-
 def test_what_a_kill_left_behind_is_removed_at_the_next_start(tmp_path: Path) -> None:
     """The folder of a process that was killed goes with all that is in it; one whose owner lives stays."""
-    with closing(Scratch()) as living:
+    with scratch() as living:
         subprocess.run([sys.executable, "-c", KILLED.format(str(tmp_path))], check=False)
         assert len([*tmp_path.iterdir()]) == 2
-        with closing(Scratch()) as fresh:
-            assert {*tmp_path.iterdir()} == {living.folder, fresh.folder}
+        with scratch() as fresh:
+            assert {*tmp_path.iterdir()} == {living, fresh}
+    assert not [*tmp_path.iterdir()]
 
 
 def test_nothing_else_is_touched(tmp_path: Path) -> None:
@@ -309,6 +302,7 @@ def test_nothing_else_is_touched(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / LOCK).touch()
     (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "other")
-    Scratch().close()
+    with scratch():
+        pass
     assert {path.name for path in tmp_path.iterdir()} == {f"{PREFIX}mine", "other", f"{PREFIX}link"}
     assert (tmp_path / "other" / LOCK).exists()

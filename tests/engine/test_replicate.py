@@ -18,6 +18,7 @@ from bench.machine import facts, monotonic, quiet, rates
 from bench.machine.quiet import Interference
 from bench.plan.case import Case, Point
 from bench.plan.work import Roof
+from bench.sampling.requests import Finish, Prepare, Request, Sample
 from bench.sampling.rounds import Length
 from tests.engine import threads
 from tests.make.points import point
@@ -123,14 +124,14 @@ def test_an_impossible_time_is_an_error(servers: Pool, monkeypatch: pytest.Monke
     On a busy machine it keeps its time, with a doubt.
     """
     servers.roofs[rates.setting(point())] = Roof(1e8, 1e10)
-    eager, other = measured(servers, "eager", "test:impossible").values()
+    eager, other = measured(servers, "eager", "test:impossible", length=SHORTEST).values()
     assert (eager.metrics["flops"], eager.metrics["least_bytes"]) == (1000, 8)
     assert (eager.metrics["ceiling_flops_per_s"], eager.metrics["ceiling_bytes_per_s"]) == (1e8, 1e10)
     assert (eager.status, other.status) == ("ok", "error")
     assert "impossible rate" in other.detail
     assert servers.roofs[rates.setting(point())] == Roof(1e9, 1e10)
     monkeypatch.setattr(Interference, "share", lambda _self: 0.5)
-    (doubtful,) = measured(servers, "test:impossible").values()
+    (doubtful,) = measured(servers, "test:impossible", length=SHORTEST).values()
     assert doubtful.status == "ok"
     assert "perhaps an impossible rate" in doubtful.detail
 
@@ -262,10 +263,10 @@ def test_a_process_that_works_while_it_waits_is_named(servers: Pool, monkeypatch
 
 @dataclass
 class Asked:
-    """What processes were asked for, and how many prepared or ended at once, by the name of the request."""
+    """What processes were asked for, and how many prepared or ended at once, by the type of the request."""
 
-    cores: dict[str, list[int | None]] = field(default_factory=lambda: defaultdict(list))
-    at_once: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    cores: dict[type, list[int | None]] = field(default_factory=lambda: defaultdict(list))
+    at_once: dict[type, list[int]] = field(default_factory=lambda: defaultdict(list))
     busy: dict[Worker, int | None] = field(default_factory=dict)
 
 
@@ -275,21 +276,20 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     seen = Asked()
     post, receive = Worker.post, Worker.receive
 
-    def posting(worker: Worker, request: dict[str, Any], **named: Any) -> None:
-        name = request["request"]
-        if name in ("prepare", "sample", "finish"):
-            core = request["case"]["core"] if name == "prepare" else request["core"]
-            assert core is None or core not in seen.busy.values()
-            seen.busy[worker] = core
-            seen.cores[name].append(core)
-            seen.at_once[name].append(len(seen.busy))
+    def posting(worker: Worker, request: Request[Any], **named: Any) -> None:
+        kind = type(request)
+        if isinstance(request, Prepare | Sample | Finish):
+            assert request.core is None or request.core not in seen.busy.values()
+            seen.busy[worker] = request.core
+            seen.cores[kind].append(request.core)
+            seen.at_once[kind].append(len(seen.busy))
         try:
             post(worker, request, **named)
         except Died:  # it has ended before, so it takes no core
             seen.busy.pop(worker, None)
             raise
 
-    def receiving(worker: Worker, *arguments: Any) -> dict[str, Any]:
+    def receiving(worker: Worker, *arguments: Any) -> Any:
         seen.busy.pop(worker, None)
         return receive(worker, *arguments)
 
@@ -305,10 +305,10 @@ FOUR = ("eager", "a", "b", "c")
 def test_members_are_prepared_and_end_one_on_each_core(servers: Pool, asked: Asked) -> None:
     """Samples are taken one at a time, on one core."""
     assert statuses(measured(servers, *FOUR)) == ["ok"] * 4
-    assert asked.at_once["prepare"] == asked.at_once["finish"] == [1, 2, 3, 3]
-    assert {*asked.at_once["sample"]} == {1}
-    assert len({*asked.cores["sample"]}) == 1
-    assert {*asked.cores["prepare"]} == {*asked.cores["finish"]} == {4, 5, 6}
+    assert asked.at_once[Prepare] == asked.at_once[Finish] == [1, 2, 3, 3]
+    assert {*asked.at_once[Sample]} == {1}
+    assert len({*asked.cores[Sample]}) == 1
+    assert {*asked.cores[Prepare]} == {*asked.cores[Finish]} == {4, 5, 6}
     assert not asked.busy
 
 
@@ -325,9 +325,9 @@ def test_the_core_of_the_samples_is_another_in_another_replicate(servers: Pool, 
     """
     for seed in range(50):
         measured(servers, "eager", seed=seed, length=SHORTEST)
-        if {*asked.cores["sample"]} == {4, 5, 6}:
+        if {*asked.cores[Sample]} == {4, 5, 6}:
             break
-    assert {*asked.cores["sample"]} == {4, 5, 6}
+    assert {*asked.cores[Sample]} == {4, 5, 6}
 
 
 @pytest.mark.parametrize("columns", [{"threads": 2}, {"device": "cuda"}])
@@ -337,7 +337,7 @@ def test_members_that_use_more_than_a_core_are_prepared_one_at_a_time(
     """With several threads, or on a GPU, they would slow each other; the system places them."""
     monkeypatch.setenv("TEST_GPU", "yes")
     assert statuses(measured(servers, *FOUR, at=point(**columns))) == ["ok"] * 4
-    assert asked.at_once["prepare"] == asked.at_once["finish"] == [1] * 4
+    assert asked.at_once[Prepare] == asked.at_once[Finish] == [1] * 4
     assert {core for cores in asked.cores.values() for core in cores} == {None}
 
 
@@ -346,4 +346,4 @@ def test_one_that_fails_beside_others_leaves_its_core_to_the_next(servers: Pool,
     for seed in range(3):
         members = measured(servers, *FOUR, "test:exits", "test:raises", "test:wrong", seed=seed, length=SHORTEST)
         assert statuses(members) == ["ok"] * 4 + ["crashed", "error", "incorrect"]
-    assert (len(asked.at_once["prepare"]), len(asked.at_once["finish"])) == (3 * 7, 3 * 4)
+    assert (len(asked.at_once[Prepare]), len(asked.at_once[Finish])) == (3 * 7, 3 * 4)

@@ -18,7 +18,9 @@ from bench.measure import outputs, reference, workload
 from bench.measure.judge import obstacle
 from bench.plan.case import Point
 from bench.plan.layers import flops, least_bytes
+from bench.plan.work import Roof
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED, InputValues, TimedCall
+from bench.sampling.requests import Rates
 from tests.make.points import point
 from tests.measure.stub import SEED, SHIFTS, Announcements, Judging, path
 
@@ -45,8 +47,8 @@ def test_a_judge_measures_rates_on_the_core_of_the_samples_and_leaves_it() -> No
     judge = judge_of(point()).judge
     cores = os.sched_getaffinity(0)
     for core in (min(cores), None):
-        rates = judge.rates({"turns": 1, "least_s": 0.0, "core": core}, Announcements())
-        assert min(rates["flops_per_s"], rates["bytes_per_s"]) > 1e6
+        rates = judge.rates(Rates(1, 0.0, core), Announcements())
+        assert min(rates.flops_per_s, rates.bytes_per_s) > 1e6
         assert os.sched_getaffinity(0) == cores
 
 
@@ -54,8 +56,8 @@ def test_without_memory_there_are_no_rates(monkeypatch: pytest.MonkeyPatch) -> N
     """Other errors are raised."""
     monkeypatch.setattr(judge_module, "DeviceRates", Mock(side_effect=[MemoryError(), ValueError("no")]))
     judge = judge_of(point()).judge
-    request = {"turns": 1, "least_s": 0.0, "core": None}
-    assert judge.rates(request, Announcements()) == {"flops_per_s": 0.0, "bytes_per_s": 0.0}
+    request = Rates(1, 0.0, None)
+    assert judge.rates(request, Announcements()) == Roof(0.0, 0.0)
     with pytest.raises(ValueError, match="no"):
         judge.rates(request, Announcements())
 

@@ -10,6 +10,7 @@ import impls
 from bench.measure import look, workload
 from bench.modules.graph.tracing import Untraceable
 from bench.plan.case import OF_LAYERS
+from bench.sampling.requests import Look, Shape
 from tests.make.points import point
 from tests.measure.stub import Announcements
 
@@ -23,8 +24,7 @@ def _few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -> dict[str, Any]:
     """Return what is seen at a tiny model."""
     at = point(layer=f"tests.tiny_models:{name}", mode=mode)
-    request = {"point": dataclasses.asdict(at), "seed": 1, "settings": settings}
-    return look.look(request, Announcements())
+    return look.look(Look(at, 1, settings), Announcements())
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_model_that_can_not_be_traced_is_looked_at_all_the_same(monkeypatch: p
 def test_a_module_shows_its_shapes(name: str, columns: tuple[int, ...]) -> None:
     """Those of its largest core; without one, the tokens and the width of its input, however many dimensions."""
     unknown = point(layer=f"tests.tiny_models:{name}", num_tokens=1, token_len=1, channels=1, num_heads=1)
-    shown = look.shape({"point": vars(unknown)}, Announcements())
+    shown = look.shape(Shape(unknown), Announcements())
     assert shown == {**dict(zip(OF_LAYERS, columns, strict=True)), "batch": 0}
 
 
@@ -113,7 +113,7 @@ def test_a_module_shows_its_shapes(name: str, columns: tuple[int, ...]) -> None:
 def test_a_function_of_inputs_says_the_batch(name: str) -> None:
     """If nobody else says one, for a part of the module too."""
     unknown = point(layer=f"tests.tiny_models:{name}]", batch=0)
-    assert look.shape({"point": vars(unknown)}, Announcements())["batch"] == 2
+    assert look.shape(Shape(unknown), Announcements())["batch"] == 2
     assert [workload.make(dataclasses.replace(unknown, batch=batch)).point.batch for batch in (0, 3)] == [2, 3]
 
 
