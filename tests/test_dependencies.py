@@ -75,7 +75,7 @@ LINES: dict[str, int] = {
     "bench.show.charts": 1100,
     "bench.show.pages": 400,
     "bench.modules": 3240,
-    "bench.measure": 4860,
+    "bench.measure": 4840,
     "bench.engine": 3260,
     "bench.profiling": 680,
     "bench.commands": 1840,

@@ -48,6 +48,21 @@ def test_on_large_shapes_an_item_at_random_and_the_last_are_compared_with_float6
     assert len(drawn) > 1  # this fails once in 177,000 times
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_of_weights_at_large_shapes_are_compared_in_timed_calls(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are sums over the whole batch, which is computed for these calls alone."""
+    monkeypatch.setattr(reference, "WHOLE_BATCH_SCORES", 1)
+    work = workload.make(point(batch=5, mode="train", dtype=dtype))
+    check, call = reference.expect(work, AFTERWARDS, InputValues()), TimedCall(1, 0)
+    timed = dataclasses.replace(work, direction=work.direction_of(call.key))
+    tensors = [*outputs.compute(workload.subject(work, "sdpa"), timed, work.of_call(call)).tensors]
+    assert correctness.compare_timed(work, check, [(call, tensors)]).reason == ""
+    tensors[-1] = tensors[-1] * 1.2
+    assert correctness.compare_timed(work, check, [(call, tensors)]).reason.startswith(f"{work.names[-1]} (")
+
+
 def test_another_window_of_values_has_another_output() -> None:
     """An output for one shift is no output for another."""
     work = workload.make(point(batch=4))

@@ -63,7 +63,7 @@ def rows(chromium: Browser) -> list[str]:
     return list(chromium.run(f"return {shown}.map((row) => row.children[1].textContent)"))
 
 
-@pytest.mark.parametrize(("dark", "width"), [(False, 1400), (True, 400)], ids=["light", "dark phone"])
+@pytest.mark.parametrize(("dark", "width"), [(False, 1050), (True, 400)], ids=["light", "dark phone"])
 def test_everything_is_drawn_and_nothing_complains(chromium: Browser, page: Path, dark: bool, width: int) -> None:
     """Each picture is drawn, nothing reaches beyond the window, and the console is silent.
 
