@@ -191,7 +191,6 @@ class Duel(Run):
         return dataclasses.replace(
             super().member(case),
             pool=ground.pool,
-            env_id=(ground.here or self.environment).env_id,
             implementation=ground.side.implementation,
             point=point,
             judged_by=(self.sides[0].pool, first) if takes_weights else (ground.pool, point),

@@ -1,4 +1,4 @@
-"""A case in one replicate: its process, its outcome, and what its process claims and replies."""
+"""A case in one replicate: its process, how it ended, and its record."""
 
 import dataclasses
 import itertools
@@ -8,78 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.engine.claims import Claims, Waiting
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
-from bench.machine import monotonic
 from bench.plan.case import Case, Point
 from bench.sampling.judged import Kept
 from bench.sampling.requests import Outcome, Prepared, Request
 from bench.store.environment import Environment
 from bench.store.record import Origin, Record, Samples, reported
 
-CORES_SPARE, CORES_SPARE_S = 0.1, 2e-4
-"""The cores that an implementation may use beyond its threads, and the seconds of a sample: the processor's seconds are
-read around its timings, which was seen to take 0.09 ms where a timing was one call of 0.05 ms."""
-
-MOST_IDLE, IDLE_S = 0.05, 0.05
-"""The share of a core, and the seconds, that a process may use while it waits: the system counts in hundredths of a
-second. Threads that spin between calls were seen to make the time of others 1.9 times as long."""
-
 _numbers = itertools.count()
 """Of files for outputs."""
 
 SECOND_DEATH = "second death, in a fresh process"
 NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
-
-
-@dataclass
-class Claims:
-    """The sums of a process's samples so far; each method returns an objection, empty if there is none."""
-
-    work: list[tuple[float, float]] = field(default_factory=list)
-    """Of each sample the seconds of its timings, and the processor's seconds in them."""
-
-    def add(self, claimed_s: float, waited_s: float, used_s: float) -> str:
-        """Add a sample whose timings claim so many seconds and for which the engine waited so many."""
-        self.work.append((claimed_s, used_s))
-        if claimed_s > waited_s:
-            return f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s"
-        return ""
-
-    def of_all(self, threads: int) -> str:
-        """Judge the samples of a process on a CPU, all together, by the middle half, which makes its time."""
-        quarter = len(self.work) // 4
-        middle = sorted(self.work)[quarter : len(self.work) - quarter]
-        claimed_s, used_s = (sum(seconds) for seconds in zip(*middle, strict=True))
-        cores, spare = used_s / claimed_s, CORES_SPARE + CORES_SPARE_S * len(middle) / claimed_s
-        return f"worked on {cores:.1f} cores, and threads is {threads}" if cores > threads + spare else ""
-
-
-@dataclass
-class Waiting:
-    """The seconds for which a process has waited while others were sampled, and those of the processor in them."""
-
-    waited_s: float = 0.0
-    used_s: float = 0.0
-    _since: tuple[float, float] | None = None
-
-    def begin(self, cpu_s: float) -> None:
-        """Begin to wait; the process has used so many of the processor's seconds so far."""
-        self._since = monotonic.now_s(), cpu_s
-
-    def end(self, cpu_s: float) -> None:
-        """End the wait, if there is one; the process has used so many of the processor's seconds so far."""
-        if self._since is not None:
-            self.waited_s += monotonic.now_s() - self._since[0]
-            self.used_s += cpu_s - self._since[1]
-        self._since = None
-
-    @property
-    def doubt(self) -> str:
-        """That the process took much of a core from others, empty if it didn't."""
-        if self.used_s <= max(IDLE_S, MOST_IDLE * self.waited_s):
-            return ""
-        return f"used {self.used_s / self.waited_s:.0%} of a core while others were sampled, which may have slowed them"
 
 
 class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
@@ -98,15 +40,13 @@ class Member:
     `implementation` is what its process runs, which the case names unless it is the control or a side of a duel, and
     `point` is where, which is the case's unless that side is another layer. Its outputs are judged in the pool and at
     the point of `judged_by`, its own by default; it has weights and values from there if it `takes_weights`.
-    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and inspects a call.
-    `death` says how its process died, if it did. `allow_error` is how far it may be off if it declares another
-    accuracy, as in Effort. A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its
-    events.
+    A `thorough` measurement also checks a normal input and inspects a call. `death` says how its process died, if it
+    did. `allow_error` is how far it may be off if it declares another accuracy, as in Effort. A process that is silent
+    for `timeout_s` ends; `heard(stage)` is called for each of its events.
     """
 
     case: Case
     pool: Pool
-    env_id: str
     thorough: bool
     implementation: str = ""
     status: str = "ok"

@@ -7,7 +7,7 @@ asks and waits, so that nothing runs beside a sample.
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -51,7 +51,7 @@ Begin = Callable[[Member, CpuCore], Worker]
 class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
-    `baselines` are those among them that others are compared with.
+    `baseline` is the one among them that the others are compared with, None if it is not there.
     `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds` are the rounds
     that it took, in `rounds_s` seconds.
     """
@@ -59,7 +59,7 @@ class Replicate:
     def __init__(
         self,
         members: Sequence[Member],
-        baselines: Collection[Member],
+        baseline: Member | None,
         length: Length,
         seed: int,
         number: int,
@@ -70,7 +70,7 @@ class Replicate:
         self.rounds_s = 0.0
         self.rounds = 0
         self._members = members
-        self._baselines = baselines
+        self._baseline = baseline
         self._length = length
         self._number = number
         self._heard = heard
@@ -199,7 +199,7 @@ class Replicate:
         if not active:
             return
         self._interference = Interference(self._point.threads, partial(_own_s, [*map(_process, active)]))
-        first = next((member for member in active if member in self._baselines), active[0])
+        first = next((member for member in active if member is self._baseline), active[0])
         self._timings = timings(first.call_s)
         for member in active:
             member.kept = kept_of(member.point, self._timings, member.call_s)
@@ -243,18 +243,17 @@ class Replicate:
 
     def _finish(self, member: Member) -> None:
         """Check the outputs of a member's last calls; raises Ended."""
-        ended: Ended | None = None
+        judge = self._judge(member)
         try:
             member.reply()
-        except Ended as end:
-            ended = end
-        # outputs first, because a wrong one says more than another objection
-        if ended is None or member.has_handed_over(TIMED):
-            self._judge(member).compare_timed(member)
-        if ended is None or member.has_handed_over(AFTERWARDS):
-            self._judge(member).compare(member, AFTERWARDS)
-        if ended:
-            raise ended
+        except Ended:
+            if member.has_handed_over(TIMED):  # a wrong output says more than another objection
+                judge.compare_timed(member)
+            if member.has_handed_over(AFTERWARDS):
+                judge.compare(member, AFTERWARDS)
+            raise
+        judge.compare_timed(member)
+        judge.compare(member, AFTERWARDS)
 
     @contextmanager
     def _ending(self, member: Member) -> Iterator[None]:

@@ -370,7 +370,7 @@ class Run:
         baseline = next((each for each in members if each.case.implementation == self.sweep.baseline), None)
         heard = partial(self.heard, point, number)
         heard("", "start")
-        replicate = Replicate(members, [baseline] if baseline else [], length, self.seed(point), number, heard=heard)
+        replicate = Replicate(members, baseline, length, self.seed(point), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s, together=self.needs_both)
         self.retries.take(members)
         self._keep(members, baseline, replicate)
@@ -399,7 +399,7 @@ class Run:
         """Return a case to be measured in a replicate."""
         thorough, implementation = self.is_new(case), self.sweep.computed_by(case.implementation)
         allowed = self.sweep.effort.allow_error
-        return Member(case, self._pool, self.environment.env_id, thorough, implementation, allow_error=allowed)
+        return Member(case, self._pool, thorough, implementation, allow_error=allowed)
 
     def seed(self, point: Point) -> int:
         """Return the seed of the point's weights and inputs in this session."""

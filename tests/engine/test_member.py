@@ -4,7 +4,8 @@ from unittest import mock
 
 import pytest
 
-from bench.engine.member import Claims, Member
+from bench.engine.claims import Claims
+from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.store.record import Samples
 from tests.engine.test_run_folder import HERE
@@ -56,7 +57,7 @@ def test_a_timing_of_one_short_call_is_worked_on_one_core() -> None:
 )
 def test_what_cannot_be_is_an_error_row(reported: dict[str, object], words: tuple[str, ...]) -> None:
     """An unknown metric or a wrong value ends the case in words, without samples; what else was measured is kept."""
-    one = Member(case(), mock.create_autospec(Pool), "", thorough=False, samples=samples(1.0))
+    one = Member(case(), mock.create_autospec(Pool), thorough=False, samples=samples(1.0))
     one.metrics = {"peak_bytes": 7}
     good = one.record(3, "2026-01-31T12:00:00+00:00", 5, HERE)
     one.metrics |= reported

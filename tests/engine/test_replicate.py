@@ -52,8 +52,8 @@ def measured(
     length: Length = RULE,
 ) -> dict[str, Member]:
     """Return the members of one replicate after their measurement; the first one is the baseline."""
-    members = {name: Member(Case(at or point(), name), pool, "here", thorough) for name in implementations}
-    Replicate([*members.values()], [members[implementations[0]]], length, seed, 0, heard).measure(60)
+    members = {name: Member(Case(at or point(), name), pool, thorough) for name in implementations}
+    Replicate([*members.values()], members[implementations[0]], length, seed, 0, heard).measure(60)
     return members
 
 
