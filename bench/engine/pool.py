@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from bench.engine.worker import Died, Server, Worker, environment, started
+from bench.engine.variables import environment
+from bench.engine.worker import Died, Server, Worker, started
 from bench.machine import facts
 from bench.plan.case import Point
 from bench.plan.device import CUDA, KINDS

@@ -20,10 +20,6 @@ import psutil
 from msgspec import MsgspecError, Raw
 from msgspec.json import decode, encode
 
-from bench.machine import facts
-from bench.plan.case import HUGE, RETAINED
-from bench.plan.device import CPU, Kind
-from bench.plan.invocation import IS_INSTALLED, ROOT
 from bench.sampling.requests import Fork, Posted, Reap, Replied, Request, Start, Working
 
 R = TypeVar("R")
@@ -52,29 +48,6 @@ LOG_END_BYTES = 1 << 14
 
 OUTSIDE_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 """Signals that other processes send, or the system when memory runs out: they don't show that a case is the cause."""
-
-KEEPS = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
-HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-
-ALLOCATOR_VARIABLES: dict[str, dict[str, str]] = {
-    **dict.fromkeys((RETAINED, HUGE), KEEPS if facts.huge_pages_missing() else KEEPS | HUGE_PAGES),
-    "system": {},
-}
-"""The environment variables that glibc and torch read at the start of a process. `retained` never returns freed memory,
-so no page faults twice; it also asks for huge pages, torch for large blocks and glibc for all others."""
-
-FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"}
-"""The environment variables that let a process be forked after it has imported torch. The first lets torch look for
-GPUs without using one. Without the second macOS kills a forked process that begins to use a framework of Objective-C.
-"""
-
-STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1", "OPENBLAS_THREAD_TIMEOUT": "17"}
-"""The environment variables that let threads sleep soon after a call, of OpenMP in GNU and Intel libraries, and of
-NumPy's OpenBLAS: threads that wait actively would slow the process that is asked next. 20,000 turns, or 2 to the power
-of 17 ticks, take less than 0.1 ms, so that they still wait actively within a call. A user's own settings stay."""
-
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""The environment variables with the number of threads: for OpenMP and MKL."""
 
 Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""
@@ -185,7 +158,7 @@ class Worker:
     def __init__(self, start: Callable[[socket.socket, IO[bytes]], Process]) -> None:
         self._id, self._kind = "", None
         self._stage = "start"
-        self._buffer = b""
+        self._buffer, self._is_over = b"", False
         self._log_start = 0
         self._cpu_s = 0.0
         with ExitStack() as files:
@@ -195,11 +168,7 @@ class Worker:
             with theirs:
                 self._process = start(theirs, self._log)
             files.callback(self._process.end)
-            self._selector = files.enter_context(selectors.PollSelector())
             self._files = files.pop_all()
-        self._selector.register(self._pipe, selectors.EVENT_READ)
-        if self._process.descriptor is not None:
-            self._selector.register(self._process.descriptor, selectors.EVENT_READ)
 
     @property
     def pid(self) -> int:
@@ -253,14 +222,12 @@ class Worker:
         Raises Died if the worker ends, is silent for `timeout_s`, or sends a line that is no event of this request or
         no reply of its type.
         """
-        while not self._has_replied(heard):
-            chunk = self._chunk(self._alive_s + timeout_s)
-            if chunk is None:
-                self._process.end()
-                raise Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
-            if not chunk:
+        first_done({self: heard}, timeout_s)
+        if not self._has_line:
+            if self._is_over:
                 raise self._ended()
-            self._buffer += chunk
+            self._process.end()
+            raise Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
         line, _, self._buffer = self._buffer.partition(b"\n")
         event = _event(line)
         if not isinstance(event, Replied) or event.id != self._id:
@@ -273,20 +240,47 @@ class Worker:
             raise Died("crashed", f"sent a reply that is not valid: {error}") from None
 
     def is_done(self, timeout_s: float, heard: Heard = unheard) -> bool:
-        """Return whether `receive` would return or raise at once."""
-        while not self._has_replied(heard):
-            chunk = self._chunk(time.monotonic())
-            if chunk is None:
-                return time.monotonic() >= self._alive_s + timeout_s
-            if not chunk:
+        """Return whether `receive` would return or raise at once; `heard` gets each stage that is announced."""
+        self._read()
+        while b"\n" in self._buffer:
+            line, _, rest = self._buffer.partition(b"\n")
+            event = _event(line)
+            if not isinstance(event, Working) or event.id != self._id:
                 return True
+            self._stage, self._alive_s, self._buffer = event.stage, time.monotonic(), rest
+            heard(event.stage)
+        return self._has_line or self._is_over or self.left_s(timeout_s) <= 0
+
+    def left_s(self, timeout_s: float) -> float:
+        """Return the seconds for which the worker may still be silent."""
+        return self._alive_s + timeout_s - time.monotonic()
+
+    @property
+    def _has_line(self) -> bool:
+        """Whether a line has come, or more than a line may be."""
+        return b"\n" in self._buffer or len(self._buffer) > LONGEST_BYTES
+
+    def _read(self) -> None:
+        """Read what the worker has sent, and note if no more will come.
+
+        A child of the worker may keep the pipe open, so its end is looked for too, before the last reply is read.
+        """
+        has_ended = self._process.has_ended()
+        while not self._is_over and len(self._buffer) <= LONGEST_BYTES:
+            try:
+                chunk = self._pipe.recv(1 << 20, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                self._is_over = has_ended
+                return
+            except ConnectionResetError:
+                chunk = b""
+            self._is_over = not chunk
             self._buffer += chunk
-        return True
 
     @property
     def watched(self) -> list[Any]:
         """What becomes readable when the worker sends something or ends."""
-        return [key.fileobj for key in self._selector.get_map().values()]
+        return [self._pipe, *([] if self._process.descriptor is None else [self._process.descriptor])]
 
     def end(self) -> None:
         """End the process and all processes that it started; the next request raises Died."""
@@ -302,36 +296,6 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _has_replied(self, heard: Heard) -> bool:
-        """Return whether a line has come that is more than the announcement of a stage; `heard` gets each stage."""
-        while b"\n" in self._buffer:
-            line, _, rest = self._buffer.partition(b"\n")
-            event = _event(line)
-            if not isinstance(event, Working) or event.id != self._id:
-                return True
-            self._stage, self._alive_s, self._buffer = event.stage, time.monotonic(), rest
-            heard(event.stage)
-        return len(self._buffer) > LONGEST_BYTES
-
-    def _chunk(self, deadline: float) -> bytes | None:
-        """Return the worker's next bytes: empty if it has ended or closed the pipe, None if the deadline has passed.
-
-        A child of the worker may keep the pipe open, so the end of the process is watched too.
-        """
-        longest_s = POLL_S if self._process.descriptor is None else SELECT_S
-        while True:
-            left_s = deadline - time.monotonic()
-            ready = [key.fileobj for key, _ in self._selector.select(min(max(0.0, left_s), longest_s))]
-            if self._pipe in ready:  # before the check for its end, because the last reply may be in the pipe
-                try:
-                    return self._pipe.recv(1 << 20)
-                except ConnectionResetError:
-                    return b""
-            if ready or self._process.has_ended():
-                return b""
-            if left_s <= 0:
-                return None
 
     def _foreign(self, line: bytes) -> Died:
         self._process.end()
@@ -363,14 +327,16 @@ class Worker:
 def first_done(workers: Mapping[Worker, Heard], timeout_s: float) -> Worker:
     """Wait until `receive` would return or raise at once for one of the workers, and return it."""
     with selectors.PollSelector() as selector:  # which needs no descriptor of its own
-        for worker in workers:
-            for each in worker.watched:
-                selector.register(each, selectors.EVENT_READ)
+        watched = [each for worker in workers for each in worker.watched]
+        for each in watched:
+            selector.register(each, selectors.EVENT_READ)
+        longest_s = SELECT_S if len(watched) == 2 * len(workers) else POLL_S
         while True:
             for worker, heard in workers.items():
                 if worker.is_done(timeout_s, heard):
                     return worker
-            selector.select(POLL_S)
+            left_s = min(worker.left_s(timeout_s) for worker in workers)
+            selector.select(min(max(0.0, left_s), longest_s))
 
 
 class Server(Worker):
@@ -415,48 +381,6 @@ def started(
         return launch(command, log, variables, [pipe.fileno()])
 
     return start
-
-
-def environment(
-    allocator: str,
-    threads: int,
-    cache: Path,
-    python: str | None = None,
-    paths: Sequence[str] = (),
-    kind: Kind = CPU,
-) -> dict[str, str]:
-    """Return the environment variables of a process that uses a kind of device, in another environment by its `python`.
-
-    It searches `paths` first. The user's own allocator settings are removed.
-    """
-    ours = {name for variables in ALLOCATOR_VARIABLES.values() for name in variables}
-    inherited = {name: value for name, value in os.environ.items() if name not in ours and name[:7] != "MALLOC_"}
-    settings = ALLOCATOR_VARIABLES[allocator]
-    tunables = [
-        each for each in os.environ.get("GLIBC_TUNABLES", "").split(":") if not each.startswith("glibc.malloc.")
-    ]
-    tunables = [each for each in [*tunables, settings.get("GLIBC_TUNABLES")] if each]
-    return {
-        **FORK_VARIABLES,
-        **STILL_VARIABLES,
-        **inherited,
-        **settings,
-        **({"GLIBC_TUNABLES": ":".join(tunables)} if tunables else {}),
-        **dict.fromkeys(THREAD_VARIABLES, str(threads)),
-        "PYTHONPATH": os.pathsep.join([*paths, *_path(python)]),
-        "PYTHONUNBUFFERED": "1",
-        "TORCHINDUCTOR_CACHE_DIR": str(cache),
-        **kind.variables,
-    }
-
-
-def _path(python: str | None) -> list[str]:
-    """Return the folders that a worker searches first: all of ours, but none of our packages in another environment."""
-    if python is None:
-        return list(dict.fromkeys([str(Path.cwd()), *(entry for entry in sys.path if entry)]))
-    entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    suite = [] if IS_INSTALLED else [str(ROOT)]
-    return list(dict.fromkeys([str(Path.cwd()), *suite, *entries]))
 
 
 def _event(line: bytes) -> Working | Replied | None:

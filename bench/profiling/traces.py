@@ -12,7 +12,8 @@ from bench.analyse.profile import operator_table
 from bench.analyse.standing import by_rank
 from bench.engine.pool import scratch
 from bench.engine.replicate import now
-from bench.engine.worker import Died, Worker, environment, started
+from bench.engine.variables import environment
+from bench.engine.worker import Died, Worker, started
 from bench.machine import facts
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, refusing, unknown

@@ -14,7 +14,8 @@ from typing import IO, Any
 import psutil
 import pytest
 
-from bench.engine.worker import Died, Process, Server, Worker, environment, first_done, launch, started, unheard
+from bench.engine.variables import environment
+from bench.engine.worker import Died, Process, Server, Worker, first_done, launch, started, unheard
 from bench.machine import facts
 from bench.plan.case import HUGE
 from bench.plan.device import CUDA
