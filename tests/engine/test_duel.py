@@ -171,16 +171,6 @@ def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.slow
-def test_one_that_ends_in_its_turn_has_no_time(tmp_path: Path) -> None:
-    """What goes wrong in the rounds of one side ends that side, and the other keeps what it measured."""
-    measured(tmp_path, "test:raises_in_rounds_of_b")
-    (before, *_), (after, *_), _ = records(tmp_path).values()
-    assert (before.status, after.status, after.detail, after.own_cause) == ("ok", "error", "tired", True)
-    assert before.samples.rounds
-    assert not after.samples.rounds
-
-
-@pytest.mark.slow
 def test_a_side_that_cannot_be_made_is_a_wrong_request_that_names_it(tmp_path: Path) -> None:
     """What can't be started, what starts without our packages, an implementation and a module that aren't there."""
     script, good = tmp_path / "python", two(tmp_path)
@@ -209,15 +199,10 @@ DIED = Looked("crashed", "ended with exit status 7")
 
 
 @contextmanager
-def checkouts(
-    folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any] | Looked, after: str = AFTER
-) -> Iterator[Duel]:
-    """Open a duel of two folders whose modules are as described; workers are threads.
-
-    `after` is the folder of the second.
-    """
+def checkouts(folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any] | Looked) -> Iterator[Duel]:
+    """Open a duel of two folders whose modules are as described; workers are threads."""
     threads.use(patch)
-    folders = [folder / name for name in (BEFORE, after)]
+    folders = [folder / name for name in (BEFORE, AFTER)]
     for each in folders:
         each.mkdir(parents=True, exist_ok=True)
     own = {"input": SHAPE, "output": SHAPE, "weights": WEIGHTS}
@@ -305,15 +290,6 @@ def test_sides_that_are_not_what_was_asked_for_are_a_wrong_request(
     """Code from elsewhere than the checkout is not that side's; what neither side can do was asked for wrongly."""
     said = refusal(checkouts(tmp_path, monkeypatch, *described).__enter__)
     assert all(each in said for each in words)
-
-
-def test_an_installed_package_in_one_checkout_twice_is_told_how_to_compare_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the interpreter that has it."""
-    installed = {"modules": {"mine": ("/elsewhere/mine.py", "", "")}}
-    both = checkouts(tmp_path / "twice", monkeypatch, installed, after=BEFORE)
-    assert "compared with itself by --python" in refusal(both.__enter__)
 
 
 def test_one_checkout_twice_has_processes_for_each_side(tmp_path: Path) -> None:

@@ -136,15 +136,6 @@ def test_the_processes_of_a_gpu_are_forked_from_a_server_that_can_fork_them(one:
     assert threads == [os.environ.get("TORCHINDUCTOR_COMPILE_THREADS"), "1"]
 
 
-def test_a_process_of_a_gpu_starts_no_interpreter(one: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its server has imported torch, which takes seconds: no process does that again."""
-    at = point(device="cuda")
-    one.worker(at)
-    monkeypatch.setattr(subprocess, "Popen", no_more_processes)
-    workers = [one.worker(at, number) for number in range(4)]
-    assert len({worker.pid for worker in (*workers, one.judge(at))}) == 5
-
-
 def test_a_server_that_has_not_compiled_forks_what_describes_the_machine(
     one: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

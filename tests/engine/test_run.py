@@ -31,7 +31,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.show.doubts import control_warning
 from bench.show.rows import plain
-from bench.store import environment, journal
+from bench.store import journal
 from bench.store.record import Record
 from tests.clock import Clock, wait_by_hand
 from tests.machine.test_nvml import A_GPU
@@ -408,29 +408,6 @@ def test_a_second_run_into_the_same_folder_measures_only_what_is_missing(tmp_pat
 
 
 @scripted
-def test_a_line_that_was_cut_is_passed_over_and_its_case_measured_again(tmp_path: Path) -> None:
-    """Its case gets another process, in which the baseline runs too; the other line of the replicate counts."""
-    sweep = swept("eager", "sdpa", tokens=(5,))
-    ran(sweep, tmp_path)
-    path = tmp_path / journal.JOURNAL
-    whole = path.read_bytes()
-    path.write_bytes(whole[: -len(whole.splitlines()[-1]) // 2])
-    ran(sweep, tmp_path)
-    assert set(lines(tmp_path).values()) == {1}
-    assert sorted((case.implementation, process) for case, process in lines(tmp_path)) == [
-        ("eager", 0), ("eager", 1), ("eager", 2), ("sdpa", 0), ("sdpa", 2),
-    ]  # fmt: skip
-
-
-def test_more_threads_than_cores_are_refused_before_anything_starts(tmp_path: Path) -> None:
-    """No folder is made."""
-    crowded = Sweep("tiny", (point(threads=facts.visible_cores() + 1),), ("eager",), effort=QUICK)
-    with pytest.raises(WrongRequest, match=r"threads = .* is more than the .* cores"):
-        Run(crowded, tmp_path / "run").__enter__()
-    assert not (tmp_path / "run").exists()
-
-
-@scripted
 def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -601,21 +578,6 @@ def test_a_race_that_goes_on_in_a_second_session_measures_nothing_twice(
     assert third[: len(second)] == second
     assert len(third) > len(second)
     assert set(lines(tmp_path).values()) == {1}
-
-
-@scripted
-@pytest.mark.parametrize("tokens", [(5, 7), (5, 7, 9)], ids=["complete", "to go on"])
-def test_a_run_of_another_machine_is_refused(tokens: tuple[int, ...], tmp_path: Path) -> None:
-    """Rows of two machines never meet in one folder, and nothing of it changes; the refusal names what differs."""
-    ran(racing("eager", "sdpa", bound=0.9), tmp_path)
-    here = environment.load(tmp_path)
-    assert here
-    (tmp_path / environment.ENVIRONMENT).unlink()
-    environment.save(dataclasses.replace(here, identity={**here.identity, "cpu": "Another"}), tmp_path)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(WrongRequest, match=r"other conditions.*'Another' against"):
-        Run(racing("eager", "sdpa", bound=0.9, tokens=tokens), tmp_path, extend=True).__enter__()
-    assert before == {name: (tmp_path / name).read_bytes() for name in before}
 
 
 def test_the_seconds_of_an_earlier_session_count(
