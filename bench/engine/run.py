@@ -385,12 +385,16 @@ class Run:
         """Return the implementations of the next replicate: the baseline and all others, or one where memory is short.
 
         That is one that ran out of memory beside others, or any if the baseline did, or if all may not fit at once.
+        Without the baseline any two are a pair.
         """
         baseline, alone = self.sweep.baseline, self.retries.alone
         others = [name for name in missing if name != baseline]
         computed = [self.sweep.computed_by(name) for name in (baseline, *others)]
         is_tight = Case(point, baseline) in alone or not admission.fit(point, computed, facts.available_bytes())
-        group = [name for name in others if is_tight or Case(point, name) in alone][:1] or missing
+        short = [name for name in others if is_tight or Case(point, name) in alone]
+        if short and not with_baseline:
+            return random.sample(missing, min(PAIR, len(missing)))  # else one of them would never have its turn
+        group = short[:1] or missing
         has_failed = baseline in self.failed(point) - {*missing}
         is_beside = with_baseline and baseline in self.sweep.implementations and baseline not in group
         return [baseline, *group] if is_beside and not has_failed else [*group]

@@ -29,6 +29,7 @@ from bench.machine.quiet import Preflight
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
+from bench.sampling.rounds import Length
 from bench.show.doubts import control_warning
 from bench.show.rows import plain
 from bench.store import journal
@@ -306,11 +307,18 @@ def test_a_case_is_measured_again_after_one_death_and_after_memory_ran_out_besid
 
 @scripted
 def test_where_memory_may_be_short_all_are_measured_in_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system would rather kill a process than refuse memory to it, so an estimate says what fits side by side."""
+    """The system would rather kill a process than refuse memory to it, so an estimate says what fits side by side.
+
+    Candidates without the baseline are paired by chance: one never has its turn in one of a billion such runs.
+    """
     monkeypatch.setattr(facts, "available_bytes", lambda: 1 << 29)
     table = ran(swept("eager", "sdpa", "manual", tokens=(5,), effort=ONE), tmp_path)
     assert table["processes"].tolist() == [2, 1, 1]
+    with Run(swept("eager", "sdpa", "manual", tokens=(5,), effort=ONE), tmp_path) as opened:
+        for _ in range(20):
+            opened.replicate(point(num_tokens=5), ("eager", "sdpa", "manual"), Length(0.0, 1), with_baseline=False)
     assert {record.replicate_size for record in journal.read(tmp_path)} == {2}
+    assert min(load(tmp_path)["processes"]) > 1
 
 
 # Sessions
