@@ -21,6 +21,7 @@ from bench.plan.case import Point
 from bench.plan.invocation import ROOT
 from bench.plan.sweep import load_sweep
 from bench.profiling import traces
+from bench.sampling.requests import Look
 from bench.store.saved_run import SavedRun
 from bench.store.table import cases
 from tests.clock import Clock
@@ -55,9 +56,9 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
     def saw(core_share: float = 0.2, **seen: Any) -> list[Point]:
         asked: list[Point] = []
 
-        def look(_pool: Any, _request: str, point: Point, number: int, *_: Any, **__: Any) -> dict[str, Any]:
+        def look(_pool: Any, request: Look, number: int, *_: Any) -> dict[str, Any]:
             if number == 0:
-                asked.append(point)
+                asked.append(request.point)
                 scripted_workers.sleep(LOOKED_S)
             return advice.looks(core_share, **seen)[number]
 
