@@ -55,8 +55,8 @@ class Settings(NamedTuple):
 class Servers:
     """The servers of some settings, one for each replicate of a point; they start together, by a function.
 
-    The first ones, one per core, fill the compiler's cache; the others read it. `plain` is the server of judges, forked
-    from the first one before that imported any library. If one of them dies, all end, and start anew when needed.
+    The first ones, one per core, fill the compiler's cache; the others read it. If one of them dies, all end, and start
+    anew when needed.
     """
 
     def __init__(self, size: int, start: Callable[[], Server], warm: Warm) -> None:
@@ -65,7 +65,7 @@ class Servers:
         self._warm = warm
         self._each: list[Server] = []
         self._is_ready = False
-        self._plain: Server | None = None
+        self._plain: Worker | None = None
 
     def begin(self) -> None:
         """Begin to start them, unless they are there, and don't wait for them; raises Died."""
@@ -82,24 +82,33 @@ class Servers:
             for part in (self._each[:side_by_side], self._each[side_by_side:]):
                 for server in part:
                     server.ready()
-                    self._plain = self._plain or server.server()
+                    self._plain = self._plain or server.fork("worker")
                     server.post(self._warm)
                 for server in part:
                     server.receive(WARM_S)
         self._is_ready = True
 
-    def fork(self, role: str, number: int = 0, *, plain: bool = False) -> Worker:
-        """Return a new process for a replicate of this number, from the plain server if asked for; raises Died."""
+    def fork(self, role: str, number: int = 0) -> Worker:
+        """Return a new process for a replicate of this number; raises Died."""
         self.begin()
         self.wait()
         with self._all_or_none():
-            assert self._plain is not None
-            return (self._plain if plain else self._each[number % self._size]).fork(role)
+            return self._each[number % self._size].fork(role)
+
+    def plain(self) -> Worker:
+        """Return the process that was forked first, before any library was imported; raises Died.
+
+        One that was forked later could not ask CUDA about the GPUs. It ends with the servers.
+        """
+        self.begin()
+        self.wait()
+        assert self._plain is not None
+        return self._plain
 
     def close(self) -> None:
         """End all of them."""
-        for server in (*self._each, *filter(None, [self._plain])):
-            server.close()
+        for each in (*filter(None, [self._plain]), *self._each):
+            each.close()
         self._each, self._plain, self._is_ready = [], None, False
 
     @contextmanager
@@ -206,7 +215,6 @@ class Pool:
     def check(self, points: Sequence[Point], needed: Sequence[str] = ()) -> Checked:
         """Return the facts about the machine that a worker's torch knows, and what it imports.
 
-        If a process is killed from outside meanwhile, all are started once more.
         Raises WrongRequest if no process starts, if one can't import a `needed` implementation, if only one process at
         a time can use a GPU of the points, or if torch can use no device of them.
         """
@@ -214,26 +222,15 @@ class Pool:
         layers = [*dict.fromkeys(point.layer for point in points if needed and is_own_code(point.layer))]
         request = Check(self.implementations, needed, layers, devices)
         try:
-            reply = self._checked(points[0], request)
+            reply = self._of(points[0]).plain().ask(request, CHECK_S)
         except Died as death:
-            if not death.is_outside:
-                raise _refusal(death) from None
-            self.renew()
-            try:
-                reply = self._checked(points[0], request)
-            except Died as second:
-                raise _refusal(second) from None
+            raise WrongRequest(f"no worker process could be started: {death.detail}") from None
         if reply.mistakes:
             raise WrongRequest("; ".join(reply.mistakes))
         obstacles = reply.obstacles
         if all(obstacles.get(point.device) for point in points):
             raise WrongRequest("; ".join(dict.fromkeys(obstacles.values())))
         return reply
-
-    def _checked(self, point: Point, request: Check) -> Checked:
-        # a process that was forked warm could not ask CUDA about the GPUs
-        with self._of(point).fork("worker", plain=True) as worker:
-            return worker.ask(request, CHECK_S)
 
     def renew(self) -> None:
         """End all processes, so that fresh ones start next; the compiler's cache stays."""
@@ -265,10 +262,6 @@ class Pool:
         if KINDS[kind].is_forked_warm:
             return Warm(traces, self.with_gradients, self.implementations, self.libraries)
         return Warm(traces, self.with_gradients)
-
-
-def _refusal(death: Died) -> WrongRequest:
-    return WrongRequest(f"no worker process could be started: {death.detail}")
 
 
 @contextmanager

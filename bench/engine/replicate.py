@@ -99,10 +99,6 @@ class Replicate:
             judged.setdefault(member.judged_by, []).append(member)
         try:
             self._measure(judged, together=together)
-        except OSError as error:
-            for member in self._members:
-                if member.is_ok:
-                    self._end_without(member, error)
         finally:
             for member in self._members:
                 member.close()
@@ -262,18 +258,10 @@ class Replicate:
             yield
         except Ended as end:
             member.end(end.status, end.detail)
-        except OSError as error:
-            self._end_without(member, error)
         except Died as death:
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
                 self._judge(member).expect()
-
-    @staticmethod
-    def _end_without(member: Member, error: OSError) -> None:
-        """End a member for want of something that the engine needs of the system."""
-        member.end("error", f"the engine could not go on: {error}")
-        member.own_cause = False
 
 
 def _process(member: Member) -> Worker:

@@ -347,18 +347,12 @@ class Server(Worker):
 
     def fork(self, role: str) -> Worker:
         """Return a new process that does the work of a role."""
-        return Worker(self._forking(role))
 
-    def server(self) -> "Server":
-        """Return a new server, which has imported what this one has so far."""
-        return Server(self._forking("server"))
-
-    def _forking(self, role: str) -> Callable[[socket.socket, IO[bytes]], Process]:
         def start(pipe: socket.socket, log: IO[bytes]) -> Process:
             forked = self.ask(Fork(role), START_S, descriptors=(pipe.fileno(), log.fileno()))
             return Process(forked.pid, self._reap)
 
-        return start
+        return Worker(start)
 
     def _reap(self, pid: int) -> int:
         try:

@@ -35,9 +35,6 @@ MOST_DESCRIPTORS = 2
 CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 """Child programs don't inherit the descriptors that came."""
 
-SERVER = "server"
-"""The role of a forked process that is a server itself."""
-
 
 class Channel:
     """The pipe to the parent; only the process that made the channel can use it."""
@@ -101,14 +98,13 @@ Role = Callable[[Channel], None]
 class ForkServer:
     """Serves `Start`, `Warm`, `Fork` and `Reap`; `roles` are the kinds of processes that it forks.
 
-    `warm` gets its request once, before the first fork of a role. The role SERVER is another server, which has what
-    this one has imported so far, and goes on without what comes later.
+    A process has what was imported before it was forked.
     """
 
-    def __init__(self, roles: Mapping[str, Role], warm: Callable[[Warm], None], pipe: int | None = None) -> None:
+    def __init__(self, roles: Mapping[str, Role], warm: Callable[[Warm], None]) -> None:
         self._roles = roles
         self._warm = warm
-        self._channel = Channel(int(sys.argv[1]) if pipe is None else pipe)
+        self._channel = Channel(int(sys.argv[1]))
 
     def serve(self) -> None:
         """Serve requests until the parent closes the pipe."""
@@ -148,10 +144,7 @@ class ForkServer:
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.close(log)
-            if role == SERVER:
-                ForkServer(self._roles, self._warm, pipe).serve()
-            else:
-                self._roles[role](Channel(pipe))
+            self._roles[role](Channel(pipe))
         except SystemExit as end:
             if isinstance(end.code, str):
                 print(end.code, file=sys.stderr)

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -19,7 +18,6 @@ from bench.engine import pool
 from bench.engine.pool import LOCK, PREFIX, Pool, scratch
 from bench.engine.worker import Died, Server, Worker
 from bench.plan.errors import WrongRequest
-from bench.sampling.requests import Check, Request
 from tests.engine.interpreters import interpreter
 from tests.engine.scripted_server import Do
 from tests.engine.test_worker import has_ended, lives
@@ -136,21 +134,12 @@ def test_the_processes_of_a_gpu_are_forked_from_a_server_that_can_fork_them(one:
     assert threads == [os.environ.get("TORCHINDUCTOR_COMPILE_THREADS"), "1"]
 
 
-def test_a_server_that_has_not_compiled_forks_what_describes_the_machine(
-    one: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a process that comes from another one, torch could not describe the GPUs."""
-    asked: list[int] = []
-    ask = Worker.ask
-
-    def note(worker: Worker, request: Request[Any], *rest: Any, **named: Any) -> Any:
-        if isinstance(request, Check):
-            asked.append(server_of(worker))
-        return ask(worker, request, *rest, **named)
-
-    monkeypatch.setattr(Worker, "ask", note)
+def test_the_process_that_describes_the_machine_was_forked_before_the_compiler_was_used(one: Pool) -> None:
+    """In a process that comes from a server that has, torch could not describe the GPUs."""
     one.check([point()])
-    assert server_of(one.worker(point())) not in asked
+    plain = one._of(point()).plain()
+    assert plain.ask(Do("tell"), CHECK_S).warmed == []
+    assert one.worker(point()).ask(Do("tell"), CHECK_S).warmed == ["eager"]
 
 
 def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,13 +190,6 @@ def test_a_server_that_is_killed_is_replaced(one: Pool) -> None:
     worker.close()
     assert has_ended(worker.pid)  # nobody waits for it any more
     assert server_of(one.worker(point())) != first
-
-
-def test_a_kill_from_outside_during_the_check_is_made_good(one: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All servers are started once more, and the machine is described."""
-    killed = killed_at_the_start(monkeypatch)
-    assert one.check([point()])
-    assert [lives(pid) for pid in killed] == [False]
 
 
 def test_what_can_not_be_used_is_a_wrong_request(one: Pool, tmp_path: Path) -> None:

@@ -80,10 +80,6 @@ class Server:
 
     pid = os.getpid()
 
-    def server(self) -> "Server":
-        """Return the server of judges."""
-        return Server()
-
     def ready(self) -> None:
         """Be ready."""
 
