@@ -100,9 +100,7 @@ class PointJudge:
 
     def compare(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
-        self._check_handed_over(member, check)
-        reply = self._ask(Compare(check, member.file(check), self._allowed(member)))
-        self._judged(member, check, reply)
+        reply = self._compared(member, check, Compare(check, member.file(check), self._allowed(member)))
         assert reply.error is not None
         assert reply.tolerance is not None
         return {"error": reply.error, "tolerance": reply.tolerance}
@@ -113,37 +111,33 @@ class PointJudge:
         The judge replays the calls that the member names. Raises Ended too if they are not of its samples, or fewer
         than it must keep, and Died if nothing could be expected of them.
         """
-        self._check_handed_over(member, TIMED)
-        reply = self._ask(CompareTimed(member.file(TIMED), self._allowed(member)))
-        if isinstance(reply, Outcome):
-            if reply.status == "unsupported":
-                raise Ended(reply.status, reply.detail)
-            raise Died("error", reply.detail, is_outside=True)
-        self._judged(member, TIMED, reply)
+        reply = self._compared(member, TIMED, CompareTimed(member.file(TIMED), self._allowed(member)))
         assert member.kept is not None
         if objection := judged.objection(member.kept, member.keys, reply.calls):
             raise Ended("incorrect", f"{objection} ({TIMED})")
-
-    @staticmethod
-    def _check_handed_over(member: Member, check: str) -> None:
-        if not member.has_handed_over(check):
-            raise Ended("incorrect", f"output was not handed over ({check})")
 
     @staticmethod
     def _allowed(member: Member) -> float:
         """Return up to which share a member may be off: 0 unless it declares another accuracy."""
         return (member.allow_error or 0.0) if accuracy(member.implementation) else 0.0
 
-    def _judged(self, member: Member, check: str, compared: Compared) -> None:
-        """Remove the file of outputs that were compared; raises Ended if they are incorrect."""
+    def _compared(self, member: Member, check: str, request: Request[Compared | Outcome]) -> Compared:
+        """Return how outputs compare that are handed over, once; raises Ended if they are incorrect."""
+        if not member.has_handed_over(check):
+            raise Ended("incorrect", f"output was not handed over ({check})")
+        reply = self._ask(request)
         member.drop(check)
-        if not compared.reason:
-            return
-        member.metrics |= {"error": compared.error, "tolerance": compared.tolerance}
-        own = accuracy(member.implementation)
-        is_off = own and not self._allowed(member) and compared.error is not None
-        hint = f"it computes in {own}: --allow-error {ALLOWED} accepts it up to that share" if is_off else ""
-        raise Ended("incorrect", "; ".join(filter(None, [compared.reason, hint, self.remark, member.remark])))
+        if isinstance(reply, Outcome) and reply.status == "unsupported":
+            raise Ended(reply.status, reply.detail)
+        if isinstance(reply, Outcome):
+            raise Died("error", reply.detail, is_outside=True)
+        if reply.reason:
+            member.metrics |= {"error": reply.error, "tolerance": reply.tolerance}
+            own = accuracy(member.implementation)
+            is_off = own and not self._allowed(member) and reply.error is not None
+            hint = f"it computes in {own}: --allow-error {ALLOWED} accepts it up to that share" if is_off else ""
+            raise Ended("incorrect", "; ".join(filter(None, [reply.reason, hint, self.remark, member.remark])))
+        return reply
 
     def check_rate(self, member: Member) -> None:
         """Record the device's highest known rates, and what is in doubt of the member's time.

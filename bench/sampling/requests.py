@@ -270,7 +270,7 @@ class Compared(Struct, tag=True):
     calls: list[TimedCall] = []
 
 
-class Compare(Request[Compared], frozen=True):
+class Compare(Request[Compared | Outcome], frozen=True):
     """Compare the output in a file with what is expected of a check; errors up to the share `allowed` are accepted."""
 
     check: str
