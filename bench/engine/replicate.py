@@ -97,20 +97,21 @@ class Replicate:
         for member in self._members:
             member.timeout_s, member.heard = timeout_s, partial(self._heard, member.case.implementation)
             judged.setdefault(member.judged_by, []).append(member)
+        for at, members in judged.items():
+            self._judges[at] = PointJudge(members, self._draws, timeout_s, partial(self._heard, ""))
         try:
-            self._measure(judged, together=together)
+            self._measure(together=together)
         finally:
             for member in self._members:
                 member.close()
             for judge in self._judges.values():
                 judge.close()
 
-    def _measure(self, judged: Mapping[tuple[Pool, Point], Sequence[Member]], *, together: bool) -> None:
+    def _measure(self, *, together: bool) -> None:
         if not self._point.kind.is_forked_warm:
             self._start_all()  # they arrive while judges compute what is expected
-        for at, members in judged.items():
-            self._judges[at] = PointJudge(members, self._draws, self._timeout_s, partial(self._heard, ""))
-            self._judges[at].begin()
+        for judge in self._judges.values():
+            judge.begin()
         for member in self._members:
             if member.worker is not None and member.is_ok:
                 with self._ending(member):

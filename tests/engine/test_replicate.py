@@ -178,16 +178,19 @@ def test_a_judge_that_dies_costs_one_implementation(place: int, servers: Pool) -
     assert guilty.death.is_outside
 
 
-def test_a_server_that_dies_ends_those_that_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_server_that_dies_ends_those_that_it_serves(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is the known cause, and the next replicate has a fresh server."""
+    at = point(device=device)
+    monkeypatch.setenv("TEST_GPU", "yes")
     threads.use_processes(monkeypatch)
     monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
     with closing(Pool(1, [])) as servers:
-        members = measured(servers, "eager", "sdpa")
+        members = measured(servers, "eager", "sdpa", at=at)
         assert statuses(members) == ["crashed"] * 2
         assert all(member.death is not None and member.death.is_outside for member in members.values())
         monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-        assert statuses(measured(servers, "eager", "sdpa")) == ["ok"] * 2
+        assert statuses(measured(servers, "eager", "sdpa", at=at)) == ["ok"] * 2
 
 
 # Order
