@@ -236,11 +236,12 @@ class Run:
 
     def _ran_out(self, point: Point) -> dict[str, str]:
         """Return the implementations that ran out of memory at the same point with fewer tokens, each with a reason."""
-        fewer = [each for each in self.sweep.points if each.num_tokens < point.num_tokens and is_like(each, point)]
+        short = [at for at, records in self._by_point.items() if any(each.status == "oom" for each in records)]
+        fewer = [at for at in short if at.num_tokens < point.num_tokens and is_like(at, point)]
         return {
-            record.case.implementation: f"out of memory at N = {each.num_tokens}"
-            for each in sorted(fewer, key=attrgetter("num_tokens"), reverse=True)
-            for record in self.records(each)
+            record.case.implementation: f"out of memory at N = {at.num_tokens}"
+            for at in sorted(fewer, key=attrgetter("num_tokens"), reverse=True)
+            for record in self.records(at)
             if record.status == "oom" and record.own_cause
         }
 
