@@ -1,10 +1,8 @@
 """Implementations as a user might bring them: good ones, wrong ones, and ones that misbehave."""
 
 import copy
-import ctypes
 import gc
 import os
-import signal
 import time
 
 import torch
@@ -26,14 +24,6 @@ def twin_attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 twin = with_attend(twin_attend)
 copying = with_attend(lambda q, k, v, scale: twin_attend(q, k, v, scale).clone())
 """Returns the same, and copies what needs no copy."""
-
-
-@each_call
-def reuses(own: Own, x: Tensor) -> Tensor:
-    """Returns the layer's output as a view of a buffer that every call writes anew."""
-    y = own(x)
-    buffer: Tensor = own.kept.setdefault("buffer", torch.empty(2 * y.numel(), dtype=y.dtype))
-    return buffer[: y.numel()].view_as(y).copy_(y)
 
 
 @each_call
@@ -65,13 +55,6 @@ def sleeps(own: Own, x: Tensor) -> Tensor:
     """Never comes back."""
     while True:
         time.sleep(60)
-
-
-segfaults = honest(lambda: ctypes.string_at(0))
-"""Reads memory that isn't there."""
-
-stops = honest(lambda: os.kill(os.getpid(), signal.SIGSTOP))
-"""Stops its process, as Ctrl-Z does."""
 
 
 @each_call
@@ -125,13 +108,6 @@ def exhausted(layer: nn.Module) -> Implementation:
     assert isinstance(layer, ViTAttention)
     with torch.inference_mode():
         return _given_up(layer, layer.qkv.in_features)
-
-
-@each_call
-def copies(own: Own, x: Tensor) -> Tensor:
-    """Does what `reuses` does, and returns other memory at each call."""
-    y = own(x)
-    return y.clone()
 
 
 def joined_stream(layer: nn.Module) -> Implementation:

@@ -101,13 +101,6 @@ def edits_its_input(own: Own, x: Tensor) -> Tensor:
     return y
 
 
-@each_call
-def two_items(own: Own, x: Tensor) -> Tensor:
-    """Return the output of the first and the last item of the batch, and copies of the first for the others."""
-    y = own(x[[0, -1]])
-    return torch.cat([y[:1].expand(len(x) - 1, *y.shape[1:]), y[1:]])
-
-
 def _into_denormals(own: Own, x: Tensor) -> Tensor:
     y = own(x)
     x.data.mul_(1e-40)

@@ -106,45 +106,6 @@ class Misstating(Whole):
         return point.num_tokens, point.token_len
 
 
-class Foreign(nn.Module):
-    """A layer with the suite's names for something else, as those of libraries have them."""
-
-    mask = "shifted"
-    items, context = 3, "window"
-
-    def __init__(self, heads: int, chan: int, dim: int) -> None:
-        super().__init__()
-        self.part = Whole(heads, chan, dim)
-
-    @property
-    def input_shape(self) -> Any:
-        """Raise what isn't an AttributeError."""
-        raise RuntimeError("not built yet")
-
-    @property
-    def attend(self) -> Any:
-        """Raise what isn't an AttributeError."""
-        raise RuntimeError("not built yet")
-
-    def flops(self, number: int) -> int:
-        """Return the operations for so many windows."""
-        return number * 3
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the whole layer's output."""
-        y: Tensor = self.part(x)
-        return y
-
-
-class OfMaps(Whole):
-    """A layer that unpacks the sizes of a map."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the whole layer's output for x `[B, 1, N, dim]`."""
-        _, channels, _, _ = x.shape
-        return super().forward(x.flatten(1, 2)) * channels
-
-
 class ChangesAView(Whole):
     """A layer that can be called without gradients alone: it changes one of several views in place."""
 
@@ -163,18 +124,6 @@ class OfTwenty(Whole):
         if x.shape[1] != 20:
             raise AssertionError("num_tokens must be 20")
         return super().forward(x)
-
-
-class Broken(OfMaps):
-    """A layer whose statements fail."""
-
-    def input_shape(self, point: Any) -> tuple[int, ...]:
-        """Read a column that no point has."""
-        return (point.colour,)
-
-    def flops(self, point: Point) -> int:
-        """Divide by zero."""
-        return point.batch // 0
 
 
 class MultiThreaded(Whole):
@@ -268,14 +217,3 @@ class Configured(Mine):
     def forward(self, x: Tensor) -> Tensor:
         """Return the layer's output in the mode of the configuration."""
         return super().forward(x) if self.config.mode else x
-
-
-def named(layer: nn.Module) -> Any:
-    """Return the layer as a function that knows the class of the layer that an adapter gets."""
-
-    def call(*xs: Tensor) -> Tensor:
-        y: Tensor = layer(*xs)
-        return y
-
-    call.kind = type(layer)  # type: ignore[attr-defined]  # functions take attributes
-    return call

@@ -19,7 +19,6 @@ from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.statuses import BROKEN_PIPE, INTERRUPTED
 from bench.store import profile as store
-from bench.store import table
 from tests.make.points import point
 from tests.make.profiles import stepwise
 from tests.make.records import measured
@@ -112,15 +111,6 @@ def test_an_interrupt_inside_of_exec_ends_with_its_status(tmp_path: Path) -> Non
     assert done.returncode == INTERRUPTED
 
 
-def test_no_option_is_guessed_from_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
-    """A word that is no option is refused; it may begin like one of another meaning."""
-    for words in (["duel", "eager", "sdpa", "--token", "x.md"], ["compare", "a", "b", "--form", "csv"]):
-        with pytest.raises(SystemExit) as error:
-            main(words)
-        assert error.value.code == 2
-    assert "unrecognized arguments: --token x.md" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("outcome", "status", "message"),
     [
@@ -151,18 +141,6 @@ def test_how_a_command_ends_is_its_exit_status(
     monkeypatch.setattr("bench.commands.list.run", run)
     assert main(["list"]) == status
     assert capsys.readouterr().err.strip() == message
-
-
-@pytest.mark.parametrize("command", ["show", "plot", "scaling", "profile"])
-@pytest.mark.parametrize("content", [None, "", "a,b\n1,2\n", "schema_version\n", "schema_version\n99\n"])
-def test_what_is_no_result_ends_with_2_and_one_line(
-    command: str, content: str | None, tmp_path: Path, refused: Callable[..., str]
-) -> None:
-    """A missing, an empty and a foreign file, and one without rows or of a newer suite, are wrong requests."""
-    path = tmp_path / "results.csv"
-    if content is not None:
-        path.write_text(content)
-    assert "results.csv" in refused(command, path)
 
 
 # commands that only read
@@ -207,16 +185,6 @@ def test_scaling_prints_fits_and_draws_them(run: Path, tmp_path: Path, printed: 
     drawn = {path.name for path in (tmp_path / "there").iterdir()}
     assert drawn == {path.name for path in (run / "plots").iterdir()}
     assert all(name in output and name.startswith("scaling-tokens") for name in drawn)
-
-
-def test_scaling_of_a_single_point_ends_with_2_and_one_line(run: Path, refused: Callable[..., str]) -> None:
-    """A run without a series is a wrong request, and leaves no picture behind."""
-    results = table.load(run)
-    table.save(results[results["num_tokens"] == 5], run)
-    line = refused("scaling", run / "results.csv")
-    axes = "num_tokens, num_heads, channels or num_kv_tokens"
-    assert all(words in line for words in ("one point", axes, "two values"))
-    assert not (run / "plots").exists()
 
 
 @pytest.mark.parametrize("command", ["plot", "scaling"])

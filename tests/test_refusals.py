@@ -30,6 +30,7 @@ OF_COMMANDS = {
         "--where 'num_tokens' must be COLUMN OPERATOR VALUE, joined by `and`, such as ",
     ),
     "show race --top 0": (2, "--top 0 must be at least 1"),
+    "show foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
     "compare nowhere quick": (2, NOWHERE),
     "compare quick sawtooth": (3, "BASE and NEW share no case: layer is vit in BASE and core in NEW"),
     "compare race runtimes": (3, "BASE and NEW were not measured under the same conditions: cpu_flags: "),
@@ -37,10 +38,16 @@ OF_COMMANDS = {
         2,
         "unknown verdict 'fast'; expected one of slower, newly-failing, missing, ",
     ),
+    "compare quick race --margin=-0.1": (2, "margin = -0.1 must be a number of at least 0, such as 0.01 for 1 %"),
+    "compare quick quick --to no/such/file": (2, "no/such/file can't be written: No such file or directory"),
     "compare quick race --margin x": (2, "argument --margin: invalid float value: 'x'"),
     "advise timm": (2, "MODEL 'timm' must be timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or "),
     "advise nolib:thing": (2, "layer 'nolib:thing': there is no module nolib; it must lie where you run the command"),
     "advise timm:vit_small_patch16_224 --batch 0": (2, "batch = 0 must be a whole number of at least 1"),
+    "advise vit_small": (2, "MODEL 'vit_small' must be timm:NAME, torchvision:NAME, transformers:CONFIG, "),
+    "advise timm:vit[depth": (2, "a name with options must read name[option=value,option=value], got 'timm:vit[depth'"),
+    "advise timm:vit_small_patch16_224 --as core": (2, "--as core needs --sweep-file OUT.toml"),
+    "advise timm:vit_small_patch16_224 --mode backward": (2, "--mode backward must be inference, forward or train: "),
     "duel": (2, "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python; "),
     "duel eager": (
         2,
@@ -48,6 +55,12 @@ OF_COMMANDS = {
     ),
     "duel eager --checkout nowhere@main --checkout .": (2, "--checkout nowhere@main must be a folder, or FOLDER@REV"),
     "duel eager sdpa --allow x": (2, "--allow x must be a share such as 2% or 0.02"),
+    "duel eager sdpa --allow 2": (2, "--allow 2 must be a share from 0 to below 1, such as 2% or 0.02"),
+    "duel eager sdpa --layer nomodule:A --layer nomodule:B": (
+        2,
+        "before (--layer nomodule:A): layer 'nomodule:A': ",
+    ),
+    "duel eager sdpa --token x.md": (2, "unrecognized arguments: --token x.md"),
     "duel eager eagre": (2, UNKNOWN),
     "duel eager sdpa --bound x": (2, "--bound x must be a share such as 2% or 0.02"),
     "profile race --case implementation=foo": (
@@ -55,11 +68,18 @@ OF_COMMANDS = {
         "--case implementation=foo: no case of the run that is ok agrees with ",
     ),
     "profile race --case foo=1": (2, "unknown column 'foo'; expected one of layer, implementation, device, "),
+    "profile race/results.csv": (2, "race/results.csv is a file; profile needs the run folder, to write traces/ into"),
+    "profile race --top 0": (2, "--top 0 must be at least 1"),
+    "scaling foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
     "scaling nowhere": (2, NOWHERE),
     "plot nowhere": (2, NOWHERE),
     "merge out": (2, "the following arguments are required: SHARD"),
     "watch nomodule:attend": (2, NO_MODULE),
     "watch eager": (2, "implementation 'eager' is named twice"),
+    "watch sdpa": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got sdpa"),
+    "watch mykernel": (2, "implementation 'mykernel' must be spelled module:attribute, the module as Python imports"),
+    "watch mykernel:adapt --num-tokens 5,7": (2, "watch measures one shape, and the options ask for 2"),
+    "summarise nowhere": (2, "nowhere holds no journal.jsonl, from which results.csv could be written"),
 }
 """Commands, each with its exit status and the beginning of its message."""
 
@@ -67,6 +87,7 @@ OF_SWEEPS = {
     "--impl eagre": UNKNOWN,
     "--impl nomodule:attend": NO_MODULE,
     "--sweep quik": "unknown sweep 'quik'; expected one of allocator, article, ",
+    "--sweep missing.toml": "sweep file missing.toml does not exist",
     "--num-tokens 0": "num_tokens = 0 must be a whole number of at least 1",
     "--num-tokens 128:x2": "num_tokens = 128:x2 must be first:last, first:last:step or first:last:xfactor, as ",
     "--num-heads 5": "channels = 384 must be divisible by num_heads = 5",
@@ -93,10 +114,12 @@ OF_SWEEPS = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with copies of published runs, under short names."""
+    """Return a folder with copies of published runs under short names, a table of others and a kernel."""
     folder = tmp_path_factory.mktemp("runs")
     for name, called in NAMES.items():
         shutil.copytree(PUBLISHED / f"{name}-xeon-2core", folder / called)
+    (folder / "foreign.csv").write_text("a,b\n1,2\n")
+    (folder / "mykernel.py").write_text("def attend(q, k, v, scale): ...\n")
     return folder
 
 

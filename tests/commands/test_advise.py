@@ -16,7 +16,6 @@ from bench.commands import advise
 from bench.engine import model_look
 from bench.engine.model_look import NotSeen
 from bench.engine.race import Race
-from bench.plan import names
 from bench.plan.case import Point
 from bench.plan.invocation import ROOT
 from bench.plan.sweep import load_sweep
@@ -69,27 +68,6 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
     return saw
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["tim:vit_small"], "there is no module tim"),
-        (["timm"], "module:attribute or a layer of the suite"),  # without a suggestion
-        (["vit_small"], "did you mean timm:vit_small?"),
-        ([NET, "--input", "5x16", "--batch", "0"], "batch = 0 must be a whole number of at least 1"),
-        ([NAMED, "--impl", "sdap"], "unknown implementation 'sdap'"),
-        ([NAMED, "--dtype", "fp32"], "dtype = 'fp32' must be one of"),
-        ([NAMED, "--threads", "4000"], "threads = 4000 is more than"),
-        ([NAMED, "--bound", "0"], "bound = 0.0 must be a share above 0"),
-        (["timm:vit[depth"], "must read name[option=value"),
-        ([NAMED, "--as", "core"], "--as core needs --sweep-file"),
-        ([NAMED, "--mode", "train,backward"], "must be inference, forward or train"),
-    ],
-)
-def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Printed) -> None:
-    """Before anything starts; no suggestion repeats what came."""
-    assert line in refused("advise", *words)
-
-
 def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The request was right, and the line says what happened."""
 
@@ -118,8 +96,6 @@ def test_a_small_share_ends_after_the_look(made_up: Asked, tmp_path: Path, print
     [
         (["vit", "--num-tokens", "9", "--channels", "24"], ("vit", 8, 9, 24)),
         ([f"{NET}[kind=written]", "--num-tokens", "9"], (f"{NET}[kind=written]", 8, 9, 384)),
-        ([f"{NET}[channels=16]", "--batch", "2"], (f"{NET}[channels=16]", 2, 197, 16)),
-        ([f"{NET}[kind=written]", "--input", "4x5x16"], (f"{NET}[kind=written,input=4x5x16]", 4, 7, 12)),
         ([NET, "--input", f"{TINY}:inputs"], (f"{NET}[input={TINY}:inputs]", 2, 7, 12)),
     ],
 )
@@ -174,18 +150,6 @@ def test_a_graph_is_the_control_of_settings_that_go_by_it(made_up: Asked, tmp_pa
     words = ("--no-compile", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
     content = json.loads(printed("advise", NAMED, *words))
     assert [(each["name"], each["status"]) for each in content["alternatives"]] == [("graph", "ok"), ("eager", "ok")]
-
-
-def test_a_bad_attend_of_the_user_ends_with_1(
-    made_up: Asked, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The others are measured."""
-    made_up()
-    monkeypatch.setattr(names, "mistake_of", lambda *_: "")
-    words = ("--no-compile", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
-    output = printed("advise", NAMED, "--impl", "test:wrong", *words, status=1)
-    by_name = {each["name"]: each["status"] for each in json.loads(output)["alternatives"]}
-    assert (by_name["eager"], by_name["test:wrong"]) == ("ok", "incorrect")
 
 
 def test_a_batch_without_time_is_named(

@@ -11,7 +11,6 @@ import pytest
 
 from bench.cli import main
 from bench.plan.case import CONTROL, Case
-from bench.plan.verdicts import VERDICTS, hyphened
 from bench.store import table
 from bench.store.environment import Environment
 from tests.make.points import point
@@ -83,26 +82,6 @@ def test_it_fails_on_the_verdicts_that_are_named(base: Path, worse: Path, option
     assert main(["compare", str(base), str(worse), *options]) == status
 
 
-def test_impossible_options_end_with_2_before_anything_is_read(base: Path, refused: Refused) -> None:
-    """An unknown verdict with the names that there are, and a margin."""
-    line = refused("compare", base, base / "nowhere", "--fail-on", "slower,same")
-    assert all(word in line for word in ("'same'", *map(hyphened, VERDICTS)))
-    for share in ("-0.1", "nan", "inf"):
-        assert f"margin = {share}" in refused("compare", base, base, f"--margin={share}")
-
-
-@pytest.mark.parametrize("side", [0, 1])
-def test_what_is_no_result_ends_with_2(base: Path, tmp_path: Path, side: int, refused: Refused) -> None:
-    """A missing file, an empty one and a newer schema, on either side; the tests of the table have all others."""
-    path = tmp_path / "other.csv"
-    for content, words in ((None, "does not exist"), ("", ""), ("schema_version\n99\n", "schema_version is 99")):
-        if content is not None:
-            path.write_text(content)
-        line = refused("compare", *[path, base, path][side : side + 2])
-        assert str(path) in line
-        assert words in line
-
-
 def test_what_cannot_be_compared_ends_with_3(base: Path, tmp_path: Path, refused: Refused) -> None:
     """The line says which columns differ, which conditions differ, or how many cases are shared.
 
@@ -143,12 +122,6 @@ def test_json_is_json_and_notes_of_csv_stand_aside(base: Path, tmp_path: Path, c
     output = capsys.readouterr()
     assert "warning: " in output.err
     assert len(output.out.splitlines()) == 1 + len(comparison["rows"])
-
-
-def test_a_file_that_cannot_be_written_ends_with_2(base: Path, tmp_path: Path, refused: Refused) -> None:
-    """The line names the file and the reason."""
-    line = refused("compare", base, base, "--to", tmp_path / "no" / "file")
-    assert line.endswith("file can't be written: No such file or directory")
 
 
 def test_only_what_changed_is_listed_unless_all_rows_are_asked_for(base: Path, slower: Path, printed: Printed) -> None:

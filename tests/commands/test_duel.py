@@ -45,31 +45,6 @@ def tiny(scripted_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 PYTHONS = ["--python", sys.executable, "--python", sys.executable]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["eager"], "a duel takes two sides"),
-        (["sdpa", "sdap"], "unknown implementation 'sdap'; expected one of those of `"),
-        (["sdpa", *PYTHONS[:2]], "give --python twice"),
-        (["sdpa", "--checkout", "/no/such@main", "--checkout", "/no/such"], "--checkout /no/such@main"),
-        (["eager", "--layer", "nomodule:A", "--layer", "nomodule:B"], "there is no module nomodule"),
-        (["eager", "sdpa", "--allow", "much"], "--allow much must be a share"),
-        (["eager", "sdpa", "--allow", "2"], "--allow 2 must be a share from 0 to below 1"),
-        (["eager", "sdpa", "--allow", "nan"], "--allow nan must be a share from 0 to below 1"),
-        (["sdpa", *PYTHONS[:2], "--python", "/no/such/python"], "/no/such/python must be a Python interpreter"),
-        (["eager", "sdpa", "--bound", "0"], "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %"),
-        (["eager", "sdpa", "--num-heads", "5"], "channels = 384 must be divisible by num_heads = 5"),
-        (["eager", "sdpa", "--timeout-s", "0"], "timeout_s = 0.0 must be a number above 0"),
-    ],
-)
-def test_a_wrong_request_ends_with_2_and_one_line(
-    words: list[str], message: str, tmp_path: Path, refused: Printed
-) -> None:
-    """What can't be carried out is said before anything is measured, with what could have come."""
-    assert message in refused("duel", *words, "--run", tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize("line", ["", "--mask causal --num-tokens 5,7", "--sweep article --num-heads 1"])
 def test_the_points_are_those_of_pytest_bench(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the options leave out is the same shape; each point has 40 seconds unless a time is given."""
@@ -185,19 +160,8 @@ class Attention(nn.Module):
         return self.out(y)
 """
 
-SPLIT = LAYER
-for old, new in {
-    "self.qkv = nn.Linear(channels, 3 *": "self.query = nn.Linear(channels,",
-    "= num_heads": "= num_heads; self.kv = nn.Linear(channels, 2 * channels); self.scale = nn.Parameter(torch.ones(1))",
-    "q, k, v = self.qkv": "k, v = self.kv",
-    "(3, self.num_heads": "(2, self.num_heads",
-    "y = F": "q = self.query(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)\n        y = F",
-    "self.out(y)": "self.out(y) * self.scale",
-}.items():
-    SPLIT = SPLIT.replace(old, new)
-
 BRANCHES = {
-    "split": SPLIT,
+    "renamed": LAYER.replace("self.qkv", "self.projection"),
     "wrong": LAYER.replace(
         "        return self.out(y)", "        y[:, 3:] = y[:, 3:] * 1.5\n        return self.out(y)"
     ),
@@ -225,7 +189,7 @@ def repository(tmp_path: Path) -> Path:
 def test_branches_of_a_repository_from_end_to_end(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """A branch that splits its weights is timed without a comparison; one that is wrong from a token on is different.
+    """A branch that renames its weights is timed without a comparison; one that is wrong from a token on is different.
 
     The user stands in the repository, and both sides import their own revision. The run has their commits.
     """
@@ -236,7 +200,7 @@ def test_branches_of_a_repository_from_end_to_end(
     monkeypatch.setattr(duel, "BUDGET_S", 0.1)
     shape = ["--batch", "2", "--num-tokens", "7", "--channels", "16", "--num-heads", "2"]
     ways = {}
-    for branch, status in (("split", 0), ("wrong", 1)):
+    for branch, status in (("renamed", 0), ("wrong", 1)):
         run = tmp_path / branch
         sides = ["--checkout", ".@main", "--checkout", f"{repository}@{branch}"]
         words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, *shape]
@@ -254,4 +218,4 @@ def test_branches_of_a_repository_from_end_to_end(
             assert told[name]["commit"] == package["commit"] == line[:12]
             assert package["file"] == "duel_mylib/__init__.py"
         assert told[BEFORE]["packages"]["duel_mylib"]["digest"] != told[AFTER]["packages"]["duel_mylib"]["digest"]
-    assert ways == {"split": DIFFER, "wrong": SAME}
+    assert ways == {"renamed": DIFFER, "wrong": SAME}

@@ -153,13 +153,6 @@ def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path, line
     assert asked(f"{line} --run {tmp_path}") == begun
 
 
-def test_other_options_are_refused_with_two_ways_out(run: str) -> None:
-    """What is not said stays as the run has it."""
-    message = refusal(asked, f"{run} --sweep article --impl sdpa,mha")
-    differences = "sweep: mine against article", "implementations: eager, sdpa against eager, sdpa, mha"
-    assert all(words in message for words in ("asked for: ", *differences, "; use a new folder, or --extend"))
-
-
 def test_a_shard_is_a_part_of_the_sweep(tmp_path: Path) -> None:
     """Its folder goes on with it, under the same name or none; another shard of the folder is refused with both."""
     part, run = asked("--sweep article --shard 1/2"), f"--run {tmp_path}"

@@ -95,32 +95,3 @@ def test_a_run_of_a_gpu_is_refused_where_there_is_none(
     table.save(results([Case(at, name) for name in ("eager", "sdpa")]), tmp_path)
     assert "device = cuda can't be used here" in refused("profile", tmp_path)
     assert asked == []
-
-
-def test_a_run_without_a_case_that_is_ok_is_refused(run: Path, refused: Printed) -> None:
-    """A run of failures can't be profiled."""
-    table.save(results(CASES, dict.fromkeys(CASES, ("oom", "too large"))), run)
-    assert "holds no case that is ok" in refused("profile", run)
-
-
-def test_a_trace_folder_that_cannot_be_written_is_refused(run: Path, refused: Printed) -> None:
-    """The line names the folder, and nothing was run."""
-    (run / TRACES).rmdir()
-    (run / TRACES).write_text("in the way")
-    assert "traces can't be written" in refused("profile", run)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["profile", ".", "--case", "num_tokens=6"], "num_tokens=6; the others have num_tokens = 197, 577"),
-        (["profile", "results.csv"], "needs the run folder"),
-        (["profile", ".", "--top", "0"], "--top 0 must be at least 1"),
-    ],
-)
-def test_what_cannot_be_profiled_is_refused(
-    run: Path, words: list[str], message: str, refused: Printed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The line says what came and what could have come: a folder, a case that it has, or a number of operators."""
-    monkeypatch.chdir(run)
-    assert message in refused(*words)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bench.analyse.standing import Answer
 from bench.analyse.summary import of_records
-from bench.commands.progress import LOG_LINE, Progress, moving
+from bench.commands.progress import LOG_LINE, Progress
 from bench.engine.run import Run
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Effort, Sweep
@@ -22,9 +22,6 @@ from bench.store.record import Record
 from tests.clock import Clock
 from tests.make.points import point
 from tests.make.records import record, samples
-
-REWRITE = "\r\x1b[2K"
-"""The codes that move to the beginning of a line of a terminal and clear it."""
 
 POINTS = (point(num_tokens=5), point(num_tokens=7))
 SWEEP = Sweep("tiny", POINTS, ("eager", "sdpa", "mha"), effort=Effort(processes=2))
@@ -131,16 +128,6 @@ def test_a_point_has_one_short_line_in_a_log_and_in_a_terminal(clock: Clock, hei
     assert ("━" in opened) == bool(height)
 
 
-def test_a_terminal_that_cannot_rewrite_is_a_log(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
-    """It has a line for each point, as wide as it is, and no codes that move the cursor."""
-    monkeypatch.setenv("TERM", "dumb")
-    shown = Shown(height=24)
-    assert len(shown.told(0)) == 1
-    shown.progress.heard(POINTS[1], 1, "sdpa", "rounds")
-    shown.progress.close()
-    assert "\x1b[2K" not in written(shown.out)
-
-
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 50), (60, 8)])
 def test_the_bar_fits_the_terminal(clock: Clock, width: int, height: int) -> None:
     """It has the time left, the point and what is done there in one line, which goes at the end."""
@@ -209,14 +196,3 @@ def test_points_take_as_long_as_others_did(clock: Clock) -> None:
     assert left(shown, 0) == ""
     clock.now_s += 30.0
     assert left(shown, 1) == "30s"
-
-
-def test_the_moving_line_of_a_terminal_is_rewritten(clock: Clock) -> None:
-    """It has the time since the beginning, is cut to the width, and goes at the end; a log has none."""
-    for height in (0, 24):
-        out = on(20, height)
-        with moving(out) as move:
-            clock.now_s += 20
-            move("looking: at the model")
-            assert ("20s looking: at the…" in written(out)) == bool(height)
-        assert (REWRITE in written(out)) == bool(height)

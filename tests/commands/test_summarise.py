@@ -1,7 +1,6 @@
 """The command that writes results.csv anew from a journal."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -40,11 +39,3 @@ def test_a_journal_in_which_no_line_counts_replaces_nothing(tmp_path: Path, caps
     assert f"lines 1, 2, 3 and {len(lines) - 3} more" in fault
     assert "holds no line that counts; results.csv stays as it is" in refusal
     assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == before
-
-
-def test_without_a_journal_there_is_nothing_to_write(tmp_path: Path, refused: Callable[..., str]) -> None:
-    """The refusal names the folder and the file, and nothing is made there."""
-    line = refused("summarise", tmp_path / "run")
-    assert str(tmp_path / "run") in line
-    assert JOURNAL in line
-    assert not (tmp_path / "run").exists()

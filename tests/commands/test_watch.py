@@ -45,25 +45,6 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["sdpa"], "takes your kernel as module:attribute"),
-        (["watched_kernel"], "did you mean watched_kernel:attend?"),
-        (["watched_kernel:adapt[block"], "name[option=value,option=value]"),
-        (["sdap", "watched_kernel:adapt"], "did you mean sdpa?"),
-        (["eager", "sdpa", "watched_kernel:adapt"], "takes your kernel as module:attribute"),
-        (["watched_krenel:adapt"], "did you mean watched_kernel?"),
-        (["watched_kernel:adapt", "--num-tokens", "5,7"], "measures one shape, and the options ask for 2"),
-        (["watched_kernel:adapt", "--threads", "4000"], "threads = 4000 is more than"),
-    ],
-)
-@pytest.mark.usefixtures("kernel")
-def test_a_wrong_request_ends_with_2_and_one_line(words: list[str], line: str, refused: Printed) -> None:
-    """Before anything starts."""
-    assert line in refused("watch", *words)
-
-
 def test_each_saved_version_has_a_name_of_its_own(kernel: Path, tmp_path: Path) -> None:
     """A file that was not saved since has not changed; one of a package keeps its name, because it has neighbours."""
     folder = tmp_path / "versions"
@@ -125,9 +106,6 @@ def test_a_version_whose_caller_waits_for_the_host_is_told_so(capsys: Capture, m
             scripted({"eager": 2.0, "k_save_1:adapt": 1.0}, on_gpu, host_s), "k_save_1:adapt", "", "eager"
         )
         assert ("the host needs 1.50 s" in capsys.readouterr().out) is is_told
-
-
-LAYER = "class MyAttention: ...\n"
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from bench.engine import variables
@@ -80,19 +79,6 @@ def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> No
     assert facts.variables() == before
 
 
-def test_load_memory_and_command_are_not_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busier machine, another command line or another host name are the same identity."""
-    before = observed()
-    monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 99.0, 99.0))
-    monkeypatch.setattr("socket.gethostname", lambda: "elsewhere")
-    monkeypatch.setattr(sys, "argv", ["/usr/bin/other", "--option"])
-    after = observed()
-    assert after.env_id == before.env_id
-    assert after.state["load_1min"] == 99.0
-    assert after.context["host"] == "elsewhere"
-    assert after.context["command"] == ["other", "--option"]
-
-
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system can't pin a process to a core")
 def test_cores_are_those_that_the_process_may_use() -> None:
     """A process that is pinned to one core has one core, and one thread by default."""
@@ -138,15 +124,6 @@ def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytes
     assert facts.available_bytes() == 3000
     (own.parent / "memory.stat").write_text("anon 1200\ninactive_file 600\nactive_file 200\n")
     assert facts.available_bytes() == 3600  # what was not read lately gives way
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores can't be chosen here")
-def test_the_cores_of_others_are_not_our_business(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of four cores this process may use two: only their seconds count."""
-    times = [psutil._pslinux.scputimes(user, 0, 1, 100, 0, 0, 0, 0, 0, 0) for user in (10, 20, 40, 80)]
-    monkeypatch.setattr(psutil, "cpu_times", lambda **_: times)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 2})
-    assert facts.busy_s() == 20 + 40 + 2 * 1
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,3 @@ def test_the_commit_of_a_users_repository(checkout: Path, tmp_path_factory: pyte
     own, theirs = committed(checkout)[:12], committed(users)[:12]
     with contextlib.chdir(users / "inner"):
         assert asked.of_suite() == f"{own}, {users.name} {theirs}"
-
-
-def test_the_commit_of_an_installed_suite(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commit is that from which the package was built, whatever repository the package lies in; hers follows."""
-    monkeypatch.setattr(asked, "IS_INSTALLED", True)
-    monkeypatch.setattr(asked, "ROOT", checkout)
-    (checkout / asked.BUILT_FROM).write_text("0123456789ab")
-    assert asked.of_suite() == "0123456789ab"
-    head = committed(checkout)[:12]
-    assert asked.of_suite() == f"0123456789ab, {checkout.name} {head}"

@@ -62,16 +62,3 @@ def test_a_warm_up_makes_no_more_timings_than_it_needs(
     times_s = iter(values_s)
     assert clock.warm_up(lambda: None, lambda *_: Timing(next(times_s)), 1e-7, **limits).settled is settled
     assert next(times_s, None) is None
-
-
-def test_a_sample_has_so_many_timings_of_so_many_calls() -> None:
-    """Of two calls and three timings there are six calls."""
-    calls = 0
-
-    def call() -> None:
-        nonlocal calls
-        calls += 1
-
-    taken = clock.sample(call, clock.host, calls=2, timings=3)
-    assert calls == 6
-    assert len(taken.timings_s) == 3

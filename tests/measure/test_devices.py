@@ -9,12 +9,10 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 
 from bench.engine import pool
 from bench.engine.pool import Pool
-from bench.measure import clock
-from bench.measure.devices import Device, Gpu, device
+from bench.measure.devices import device
 from bench.measure.process_state import ProcessState
 from bench.measure.server import checked
 from bench.plan.case import Point
-from bench.plan.device import COLD, GRAPH, HOST, HOT
 from bench.sampling.requests import Check, Look, Looked
 from tests.make import simulated_gpu
 from tests.make.points import point
@@ -101,13 +99,6 @@ def test_a_torch_without_cuda_says_so() -> None:
     assert "not compiled with CUDA" in device("cuda").obstacle
 
 
-def test_a_device_is_made_of_its_name_once() -> None:
-    """A number makes another one."""
-    assert type(device("cpu")) is Device
-    assert device("cuda") is device("cuda")
-    assert (Gpu("cuda").index, Gpu("cuda:1").index) == (0, 1)
-
-
 @pytest.mark.parametrize(
     ("count", "name", "says"),
     [(0, "cuda", "sees none"), (2, "cuda:7", "no device cuda:7: this machine has 2 CUDA"), (2, "cuda:1", "")],
@@ -135,16 +126,6 @@ def _unasked(*_: object) -> None:
     raise AssertionError("CUDA was asked")
 
 
-def test_free_memory_is_what_the_allocator_has_not_reserved(gpu: simulated_gpu.Gpu) -> None:
-    """Of another process's view: what is freed comes back when the allocator's cache is emptied."""
-    size = gpu.memory.size
-    gpu.memory.allocate(3 << 30)
-    gpu.memory.free(2 << 30)
-    assert device("cuda").free_bytes() == size - (3 << 30)
-    torch.cuda.empty_cache()
-    assert device("cuda").free_bytes() == size - (1 << 30)
-
-
 @pytest.mark.parametrize("fault", [lambda gpu: gpu.ruin(), lambda gpu: gpu.launch(1.0)])
 def test_a_gpu_is_lost_once_it_no_more_answers(
     fault: Callable[[simulated_gpu.Gpu], None], gpu: simulated_gpu.Gpu
@@ -152,18 +133,3 @@ def test_a_gpu_is_lost_once_it_no_more_answers(
     """One that works for long is not."""
     fault(gpu)
     assert device("cuda").is_lost() is gpu.is_lost
-
-
-@pytest.mark.parametrize(("timing", "call_s"), [(HOST, 1e-3 + 1e-5), (HOT, 1e-5), (COLD, 1e-5), (GRAPH, 1e-5)])
-def test_a_gpu_has_a_timer_for_each_way_to_time_a_call(timing: str, call_s: float, gpu: simulated_gpu.Gpu) -> None:
-    """That by the host has the host's time in it, the others have none of it."""
-    taken = clock.timed(device("cuda").timer(timing), gpu.call(kernel_s=1e-5, host_s=1e-3))
-    assert taken.call_s == pytest.approx(call_s)
-    assert taken.host_s == pytest.approx(1e-3)
-
-
-def test_a_cpu_has_no_queue_no_state_and_no_memory_of_its_own() -> None:
-    """So nothing is held, and nothing of it can be lost."""
-    cpu = device("cpu")
-    assert (cpu.states(), cpu.free_bytes(), cpu.is_lost(), cpu.peak_bytes(lambda: None)) == (None, None, False, None)
-    assert cpu.timer(HOST) is clock.host

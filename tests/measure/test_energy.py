@@ -20,10 +20,9 @@ WATTS = 50
     [
         (lambda: WATTS * perf_counter(), True, True),
         (lambda: WATTS * perf_counter(), False, False),
-        (lambda: None, True, False),
         (lambda: 5.0, True, False),
     ],
-    ids=["counted", "later replicate", "no counter", "stands still"],
+    ids=["counted", "later replicate", "stands still"],
 )
 def test_a_call_takes_its_share_of_the_joules(
     counter: Callable[[], float | None],

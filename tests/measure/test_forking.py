@@ -110,11 +110,8 @@ def test_a_worker_serves_requests_on_a_pipe_of_its_own(client: Client) -> None:
     ("role", "code", "logged"),
     [
         ("exits", 3, ""),
-        ("exits_with_none", 0, ""),
         ("exits_with_words", 1, "last words\n"),
         ("raises", 1, "ValueError: mine"),
-        ("exits_at_once", 5, ""),
-        ("interrupts", 1, "KeyboardInterrupt"),
         ("kills", -9, ""),
         ("segfaults", -11, ""),
     ],
@@ -192,11 +189,8 @@ def _prints() -> None:
 ROLES: dict[str, forking.Role] = {
     "answers": _answers,
     "exits": lambda _: sys.exit(3),
-    "exits_with_none": lambda _: sys.exit(None),
     "exits_with_words": lambda _: sys.exit("last words"),
-    "exits_at_once": lambda _: os._exit(5),
     "raises": lambda _: _raises(ValueError("mine")),
-    "interrupts": lambda _: _raises(KeyboardInterrupt()),
     "kills": lambda _: os.kill(os.getpid(), 9),
     "segfaults": lambda _: os.kill(os.getpid(), 11),
     "prints": lambda _: _prints(),

@@ -95,21 +95,6 @@ def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mod
     assert bool(refusal(of_four(kind, mode))) is is_refused
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("dropout", "it draws random numbers"),
-        ("growing", "a second call on the same input returns something else"),
-        ("batch_norm", "for two items it returns something else"),
-        ("four", "with one or two items it raises RuntimeError"),
-        ("edits", "must not change its input in place"),
-    ],
-)
-def test_the_reason_names_the_rule_and_what_came(kind: str, words: str) -> None:
-    """Random numbers, a state, other items, the size of the batch, or its input."""
-    assert words in refusal(of_four(kind))
-
-
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("name", OF_LAYER)
 def test_the_layers_of_the_project_are_functions(name: str, mode: str) -> None:

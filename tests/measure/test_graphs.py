@@ -1,17 +1,15 @@
 """A call as a CUDA graph, on a GPU that is made up: it computes the same, of new inputs each time."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 import torch
 from torch import Tensor
 
-from bench.measure import clock, cuda, workload
+from bench.measure import cuda, workload
 from bench.measure.graphs import Graph
 from bench.measure.timed_calls import TimedCalls
-from bench.plan.device import COLD, GRAPH
+from bench.plan.device import GRAPH
 from impls.contract import Unsupported
 from tests.make.points import point
 from tests.make.simulated_gpu import Gpu, gpu
@@ -81,61 +79,3 @@ def test_a_part_of_a_training_step_is_no_graph(mode: str, gpu: Gpu) -> None:
     work = workload.make(point(mode=mode))
     with pytest.raises(Unsupported, match=f"timing graph needs mode inference or train, got {mode}"):
         Graph(workload.subject(work, "eager"), work, workload.Inputs(work))
-
-
-def test_a_capture_that_fails_is_unsupported(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever torch says after its first line."""
-
-    @contextmanager
-    def fails(_graph: object) -> Iterator[None]:
-        raise RuntimeError("CUDA error: out of graph memory\nSearch for it")
-        yield
-
-    monkeypatch.setattr(torch.cuda, "graph", fails)
-    work = workload.make(point())
-    with pytest.raises(Unsupported, match=r"can't be captured as a CUDA graph: CUDA error: out of graph memory$"):
-        Graph(workload.subject(work, "eager"), work, workload.Inputs(work))
-
-
-def test_a_stream_that_does_not_wait_for_the_inputs_finds_old_ones(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The GPU is held before they are written: else work on another stream would be done before the time begins."""
-    work = workload.make(point())
-    inputs, order = workload.Inputs(work), list[str]()
-    timer = cuda.timer(COLD)
-    hold = timer.hold
-
-    def noted_hold(before: clock.Call) -> None:
-        order.append("hold")
-        hold(before)
-
-    monkeypatch.setattr(timer, "hold", noted_hold)
-
-    def call() -> Tensor:
-        order.append("call")
-        gpu.launch(1e-5)
-        return torch.ones(1)
-
-    timed = TimedCalls(call, inputs, timer, random.Random(1), reuses=False)
-    timed.timing(call, 2, 1)
-    assert order[-3:] == ["hold", "call", "call"]
-
-
-def test_a_void_timing_is_repeated_with_the_same_inputs(gpu: Gpu) -> None:
-    """What it had computed is not judged."""
-    work = workload.make(point())
-    inputs, pause = workload.Inputs(work), iter([1e-2])
-    held: list[tuple[int, object]] = []
-
-    def call() -> Tensor:
-        x = inputs.next()[0]
-        gpu.launch(1e-5)
-        gpu.now_s += next(pause, 0.0)
-        return x.clone()
-
-    timed = TimedCalls(call, inputs, cuda.timer(COLD), random.Random(1), reuses=False)
-    taken = timed.timing(call, 3, 1, lambda *of: held.append(of))
-    assert isinstance(taken, clock.Timing)
-    assert taken.call_s == pytest.approx(1e-5)
-    ((number, result),) = held
-    assert isinstance(result, Tensor)
-    assert torch.equal(result, inputs.of_call(number)[1][0])

@@ -50,27 +50,6 @@ def test_a_silent_fallback_to_math_is_named(
     assert FLASH not in kernels
 
 
-@pytest.mark.parametrize(
-    ("layer", "name", "said"),
-    [
-        ("vit", "sdpa", None),
-        ("tests.own_layers:Mine", "sdpa", "self.attend"),
-        ("tests.own_layers:Whole", "as_is", None),
-        ("tests.own_layers:Pair", "as_is", "the first tensor of tuple counts"),
-        ("tests.tiny_models:Net[kind=switched]", "sdpa", "fused_attn"),
-        ("tests.tiny_models:Net", "eager", "F.scaled_dot_product_attention"),
-        ("torch.nn:MultiheadAttention", "as_is", "the first tensor of tuple counts"),
-    ],
-)
-def test_how_a_core_was_replaced_is_kept(layer: str, name: str, said: str | None) -> None:
-    """For modules in a wrapper, with the tensor that counts if a call returns several."""
-    work = workload.make(point(layer=layer))
-    subject = workload.subject(work, name)
-    with work.gradient_mode():
-        values = inspection.metrics(workload.step(subject, work), subject, work)
-    assert values["adapted_by"] == said
-
-
 def kernels_of(implementation: str, at: Point) -> tuple[str, ...]:
     """Return what ran for an implementation at a point."""
     work = workload.make(at)

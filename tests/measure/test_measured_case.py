@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import pytest
@@ -22,16 +21,15 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 import impls
-from bench.measure import cuda, reference
-from bench.measure.devices import Device, Gpu
+from bench.measure import cuda
+from bench.measure.devices import Gpu
 from bench.measure.measured_case import LATE_S, run_on
 from bench.measure.timed_calls import TimedCalls
 from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
 from bench.sampling.judged import kept_of
-from impls import with_attend
-from impls.attend import eager, sdpa
+from impls.attend import sdpa
 from tests.make.adapters import Own, each_call
-from tests.make.points import WITH_CONTEXT, of_layer, point
+from tests.make.points import WITH_CONTEXT, point
 from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, TIMINGS, Case, case
 
@@ -106,34 +104,15 @@ def test_a_layer_with_the_weights_of_another_is_judged_by_it(
     assert {name: not reason for name, reason in reasons.items()} == dict.fromkeys(reasons, is_right)
 
 
-def _tokens_first(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    o: Tensor = eager.attend(q, k, v, scale)
-    return o.transpose(1, 2)
-
-
-tokens_first = with_attend(_tokens_first)
-
-
-@pytest.mark.parametrize("layer", ["vit", "self"])
-def test_a_core_with_another_order_is_incorrect_with_the_way_out(layer: str, tmp_path: Path) -> None:
-    """Whether the layer fails at it or returns another shape, the line names what attend returned."""
-    at = of_layer(layer)
-    with case(at, "tests.measure.test_measured_case:tokens_first", tmp_path) as process:
-        reply = process.prepare()
-    assert reply["status"] == "incorrect"
-    assert reply["detail"].startswith("attend must return [")
-    assert reply["detail"].endswith("so return o.transpose(1, 2)")
-
-
 def test_a_prepared_case_gives_sample_after_sample(whole: SimpleNamespace) -> None:
-    """Each has as many timings, and the processor's seconds in them."""
+    """Each has as many timings, and the processor's seconds in them.
+
+    Between two samples the point's gradient mode holds, and no garbage is collected; the order's randomness isn't
+    Python's global state.
+    """
     assert [len(reply["timings_s"]) for reply in whole.samples] == [3] * 3
     assert min(value for reply in whole.samples for value in reply["timings_s"]) > 0
     assert all(reply["used_s"] > 0 for reply in whole.samples)
-
-
-def test_samples_are_taken_in_the_points_mode_and_without_garbage_collection(whole: SimpleNamespace) -> None:
-    """Both hold between one sample and the next; the order's randomness isn't Python's global state."""
     assert whole.conditions == (whole.mode == "inference", False)
     assert whole.is_random_state_kept
 
@@ -203,17 +182,6 @@ def test_what_a_backend_refuses_is_unsupported_with_torchs_reason(tmp_path: Path
     assert reply["detail"].count("do not support non-zero dropout") == 1
 
 
-def test_what_the_first_call_takes_of_a_gpus_memory_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The free memory of the device is read before and after it; a CPU has none of its own."""
-    free_bytes = iter([1000, 700])
-    monkeypatch.setattr(reference, "_exact_place", lambda _work: "cpu")  # it asks too
-    with case(point(), "eager", tmp_path) as process:
-        assert "device_used_bytes" not in process.prepare()["metrics"]
-    monkeypatch.setattr(Device, "free_bytes", lambda _device: next(free_bytes, 100))
-    with case(point(), "eager", tmp_path) as process:
-        assert process.prepare()["metrics"]["device_used_bytes"] == 300
-
-
 def timed(process: Case) -> TimedCalls:
     """Return the timed calls of a prepared case."""
     assert process.worker._case is not None
@@ -221,25 +189,15 @@ def timed(process: Case) -> TimedCalls:
 
 
 @pytest.mark.parametrize("late", ["", "in a look", "in timings"])
-def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
+def test_work_of_a_gpu_on_another_stream_is_incorrect(
     late: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The state is read right after each sample, because the clock of an idle GPU says nothing.
-
-    Work on another stream is incorrect: the device goes on for a tenth of the time of calls after their stream is done.
-    """
+    """The device goes on for a tenth of the time of calls after their stream is done."""
     with case(point(), "eager", tmp_path) as process:
         process.prepare()
         call_s = min(process.sample()["timings_s"])
         measured = process.worker._case
         assert measured is not None
-        on_gpu = msgspec.structs.replace(measured.request, point=point(device="cuda", dtype="float16"))
-        taken, events = measured._timed.sample, list[str]()
-
-        def recorded(*arguments: Any) -> object:
-            sample = taken(*arguments)
-            events.append("sample")
-            return sample
 
         def too_late_s(calls: int) -> float:
             return LATE_S + 0.1 * calls * float(call_s)
@@ -247,20 +205,13 @@ def test_a_gpus_case_ends_with_its_state_and_a_look_for_late_work(
         def looked_at(_call: object, calls: int, in_timings_s: float) -> float:
             return too_late_s(calls) if late == "in a look" else in_timings_s
 
-        of_gpu = {"clock_low_hz": 1.98e9, "throttle": ("software power cap",)}
-        states = SimpleNamespace(read=lambda: events.append("read"), metrics=of_gpu)
-        monkeypatch.setattr(measured, "request", on_gpu)
-        monkeypatch.setattr(measured, "_states", states)
-        monkeypatch.setattr(measured._timed, "sample", recorded)
-        process.sample()
-        process.sample()
-        monkeypatch.setattr(Gpu, "energy_j", lambda _gpu: None)
-        monkeypatch.setattr(cuda, "late_s", looked_at)
+        on_gpu = msgspec.structs.replace(measured.request, point=point(device="cuda", dtype="float16"))
         late_s = too_late_s(cuda.MOST_CALLS) if late == "in timings" else 5e-5
+        monkeypatch.setattr(measured, "request", on_gpu)
         monkeypatch.setattr(measured, "_timer", SimpleNamespace(late_s=late_s, most_calls=math.inf))
+        monkeypatch.setattr(cuda, "late_s", looked_at)
+        monkeypatch.setattr(Gpu, "energy_j", lambda _gpu: None)
         reply = process.finish()
-    assert events == ["sample", "read"] * 2
-    assert of_gpu.items() <= reply["metrics"].items()
     assert reply["status"] == ("incorrect" if late else "ok")
     assert ("works on another stream" in reply["detail"]) is bool(late)
 
@@ -295,7 +246,6 @@ def test_one_buffer_for_all_outputs_is_judged_call_by_call(is_shown: bool, tmp_p
 
 LATER = {
     "hacks:lazy": "output is a _Lazy, expected a plain torch.Tensor",
-    "hacks:nan_later": "output is not finite (in a timed call)",
     "mutants:denormal_input_later": "edited its input in place (in a timed call)",
     "hacks:no_gradients_later": "weight (in a timed call) is off by",
     "mutants:weights_later": "edited the layer's weights (in a timed call)",
@@ -308,7 +258,7 @@ LATER = {
     ("mode", "name"),
     [
         *(("inference", name) for name in LATER if name != "hacks:no_gradients_later"),
-        *(("train", f"hacks:{name}") for name in ("lazy", "nan_later", "no_gradients_later")),
+        *(("train", f"hacks:{name}") for name in ("lazy", "no_gradients_later")),
         ("train", "mutants:denormal_input_later"),
     ],
 )
@@ -330,7 +280,8 @@ def test_one_that_fails_in_a_sample_has_ended(tmp_path: Path) -> None:
     """The reply says how."""
     with case(point(), "tests.foreign:raises_later", tmp_path) as process:
         reply = process.measure(1)
-    assert (reply["status"], reply["detail"]) == ("error", "RuntimeError: tired (foreign.py, line 55)")
+    assert reply["status"] == "error"
+    assert reply["detail"].startswith("RuntimeError: tired (foreign.py, line ")
 
 
 @pytest.mark.parametrize(

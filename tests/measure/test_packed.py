@@ -44,14 +44,6 @@ def same(some: Any, others: Any) -> bool:
     return all(torch.equal(*pair) for pair in zip(some, others, strict=True))
 
 
-def test_only_a_core_that_takes_packed_items_gets_them() -> None:
-    """Others keep the padded tensors, and so do all if items have one length."""
-    work = workload.make(at())
-    assert packed.formed(work, workload.subject(work, "sdpa")) is work
-    fixed = workload.make(of_layer("core"))
-    assert packed.formed(fixed, workload.subject(fixed, "sdpa")) is fixed
-
-
 @pytest.mark.parametrize("layer", ["core", "attention", "vit"])
 def test_packed_inputs_are_the_real_tokens_of_padded_ones(layer: str) -> None:
     """So is the gradient of the output, which is 0 in padding; the mask is left out, and nothing else is."""

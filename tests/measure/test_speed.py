@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.measure import speed
 from bench.measure.clock import Timing
 from bench.measure.devices import Device
 from bench.measure.speed import DeviceRates
@@ -31,30 +30,7 @@ def test_the_best_of_all_turns_and_sizes_counts(monkeypatch: pytest.MonkeyPatch)
     assert best.bytes_per_s == pytest.approx(CPU.copied_bytes / 1e-3)
 
 
-def test_products_are_in_the_points_dtype_and_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel for bfloat16 may compute in float32: the faster of both is the limit."""
-    calls: list[str] = []
-    monkeypatch.setattr(speed, "product", lambda _device, dtype, side: lambda: calls.append(f"{dtype} {side}"))
-    timed_by(monkeypatch, lambda: 1e-3)
-    rates = DeviceRates(point(dtype="bfloat16"))
-    calls.clear()
-    rates.best(2, 0.0)
-    assert calls == 2 * ["bfloat16 8", "bfloat16 16", "float32 8", "float32 16"]
-
-
 def test_no_larger_product_follows_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a slow device the first size is all there is."""
     timed_by(monkeypatch, lambda: 1.0)
     assert DeviceRates(point()).best(1, 0.0).flops_per_s == pytest.approx(2 * 8**3)
-
-
-def test_turns_go_on_for_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the turns that are asked for, more are made until the time is over."""
-    now = iter([0.0, *(0.1 * n for n in range(100))])
-    copies: list[int] = []
-    timed_by(monkeypatch, lambda: 1e-3)
-    monkeypatch.setattr(speed, "perf_counter", lambda: next(now))
-    rates = DeviceRates(point())
-    monkeypatch.setattr(rates, "_copy", lambda: copies.append(1))
-    rates.best(2, 0.55)
-    assert len(copies) == 2 + 6

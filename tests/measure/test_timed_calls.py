@@ -1,6 +1,5 @@
 """Timed calls: which of them are kept. How they are judged is tested where a case is measured."""
 
-import dataclasses
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -21,36 +20,6 @@ __all__ = ["gpu"]
 
 
 ALL = Kept(items=9, of_timing=2, wholes=0)
-
-
-@pytest.mark.parametrize("frozen", [None, 0, 1])
-@pytest.mark.parametrize("mode", ["inference", "forward", "train"])
-def test_a_timed_output_is_kept_whole_and_by_items(mode: str, frozen: int | None) -> None:
-    """The numbers are those of a checked call on the same input, with gradients if the mode has any.
-
-    That of a weight that is frozen is zero.
-    """
-    work = workload.make(point(mode=mode))
-    if frozen is not None:
-        [*work.layer.parameters()][frozen].requires_grad_(False)
-    subject, inputs, timed = workload.subject(work, "eager"), workload.Inputs(work), TimedCall(2, 0)
-    direction = work.direction_of(2) if mode == "train" else work.direction
-    checked = outputs.compute(subject, dataclasses.replace(work, direction=direction), work.of_call(timed))
-    outcome = TimedOutputs(subject, work, checked, ALL._replace(wholes=int(mode != "inference")))
-    inputs.renew(1, 2)
-    with work.gradient_mode():
-        outcome.offer(timed, inputs.of_call(0)[1], workload.step(subject, work, inputs)(), inputs.direction)
-    kept = {item: tensors for _, _, item, tensors in outcome.kept()}
-    by_item = checked.tensors[: 2 if mode == "train" else 1]
-    expected: dict[int | None, list[torch.Tensor]] = {item: [each[item] for each in by_item] for item in (0, 1)}
-    expected |= {} if mode == "inference" else {None: [*checked.tensors]}
-    assert {*kept} == {*expected}
-    for item, tensors in expected.items():
-        for one, other in zip(kept[item], tensors, strict=True):
-            assert torch.allclose(one, other, atol=1e-6)
-    if mode != "inference":
-        of_weights = [bool(tensor.any()) for tensor in kept[None][2:]]
-        assert of_weights == [place != frozen for place in range(len(of_weights))]
 
 
 def offered(number: Kept) -> tuple[TimedOutputs, Callable[[int, torch.Tensor], None]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.measure.user_code import imported_since, raised, said
-from impls.contract import Unresolved, Unsupported, imported
+from bench.measure.user_code import imported_since, raised
+from impls.contract import Unresolved, imported
 
 WRAPPER = "import json\nimport users_library.inner\n"
 
@@ -88,19 +88,3 @@ def test_an_error_of_user_code_has_its_place(folder: Path, text: str, words: tup
     text = raised(error.value)
     assert text.startswith(words[0])
     assert text.endswith(words[1])
-
-
-def test_an_error_is_said_by_its_first_paragraph() -> None:
-    """It may go on over lines; what follows an empty one is left out, and very much of it is cut."""
-    words = said(ValueError("one\n  and two\n\nthree"))
-    assert words == "ValueError: one and two"
-    assert said(SystemExit()) == "SystemExit"
-    assert len(said(ValueError("many words " * 1000))) < 1000
-
-
-def test_a_mistake_that_the_suite_found_is_in_its_words() -> None:
-    """It has no place; neither has one that another of the suite's errors passes on."""
-    assert raised(Unsupported("no mask")) == "no mask"
-    outer = Unresolved("called with [2, 3]: no tensor")
-    outer.__cause__ = Unresolved("no tensor")
-    assert raised(outer) == "no tensor"

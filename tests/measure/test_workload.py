@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 import impls
 from bench.measure import devices, outputs, workload
-from bench.plan.case import Point
 from bench.sampling.inputs import TimedCall
 from tests.make.points import WITH_CONTEXT, of_layer, point
 from tests.measure.stub import path
@@ -42,27 +41,6 @@ def test_the_values_follow_from_the_seed_and_the_shape_alone(on: str) -> None:
     another = workload.make(point(device=on), seed=first.seed + 1)
     assert not torch.equal(another.values, first.values)
     assert not torch.equal(another.direction, first.direction)
-
-
-@pytest.mark.parametrize(
-    ("at", "x", "y"),
-    [
-        (point(token_len=49, channels=64, num_heads=4, dtype="bfloat16"), (2, 7, 49), (2, 7, 64)),
-        (of_layer("self"), (2, 7, 10), (2, 7, 14)),
-        (of_layer("patch", dtype="float16"), (2, 3, 12, 12), (2, 9, 12)),
-        (of_layer("conv"), (2, 16, 3, 3), (2, 16, 3, 3)),
-    ],
-    ids=["vit", "self", "patch", "conv"],
-)
-def test_each_layer_gets_what_it_takes(at: Point, x: tuple[int, ...], y: tuple[int, ...]) -> None:
-    """Layers of tokens get tokens and layers of images get images, in the point's dtype.
-
-    The output gradient has the output's shape.
-    """
-    work = workload.make(at)
-    assert ([tuple(each.shape) for each in work.inputs()], tuple(work.direction.shape)) == ([x], y)
-    tensors = [*work.inputs(), work.direction, *work.layer.parameters()]
-    assert {tensor.dtype for tensor in tensors} == {getattr(torch, at.dtype)}
 
 
 def test_implementations_cannot_disturb_each_other() -> None:
@@ -226,39 +204,6 @@ def test_a_layer_that_needs_values_is_traced_on_the_cpu(on: str) -> None:
     assert (work.flops, work.values.dtype) == (PROJECTION + CORE, torch.bfloat16)
 
 
-def test_a_users_layer_takes_tokens_unless_it_states_another_shape() -> None:
-    """The input is [B, N, token_len], or what input_shape says; the widths are those of the columns.
-
-    Input, output and weights move once.
-    """
-    work = own("Mine", token_len=10)
-    assert (work.shapes, work.direction.shape) == (((2, 7, 10),), (2, 7, 12))
-    assert own("Stating").shapes == ((2, 1, 7, 12),)
-    assert own("Mine").least_work.least_bytes == 4 * (2 * 7 * 12 + 2 * 7 * 12 + 12 * 36 + 36)
-
-
-@pytest.mark.parametrize(
-    ("name", "way"), [("Crossed", "self.attend"), ("CrossedBySDPA", "F.scaled_dot_product_attention")]
-)
-def test_a_users_layer_may_take_several_inputs(name: str, way: str) -> None:
-    """It states their shapes; a core of its own or torch's function in it is replaced, and the inputs are unlike."""
-    work = workload.make(point(**{**WITH_CONTEXT, "layer": f"tests.own_layers:{name}"}))
-    x, context = work.inputs()
-    assert work.shapes == (x.shape, context.shape) == ((2, 7, 12), (2, 5, 10))
-    assert not torch.equal(x.flatten()[:100], context.flatten())
-    # B·N·12·12 for queries, B·M·10·24 for keys and values, B·N·M·12 twice in the core
-    assert work.flops == 2 * (2 * 7 * 12 * 12 + 2 * 5 * 10 * 24 + 2 * 2 * 7 * 5 * 12)
-    weights = 12 * 12 + 12 + 10 * 24 + 24
-    assert work.least_work.least_bytes == 4 * (2 * 7 * 12 + 2 * 5 * 10 + 2 * 7 * 12 + weights)
-    replaced: Any = workload.subject(work, "tests.tiny_models:right").function
-    with torch.no_grad():
-        torch.testing.assert_close(replaced(x, context), work.layer(x, context))
-        assert not torch.allclose(replaced(x, -context), work.layer(x, context))
-    assert replaced.adapted_by == way
-    whole: Any = workload.subject(work, "tests.own_layers:named").function
-    assert whole.kind is type(getattr(work.layer, "inner", None))
-
-
 def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
     """No two items have as many keys, one has all and one half of them; an item is taken with its own part of it."""
     work = workload.make(point(layer="attention", mask="padding", batch=5, num_tokens=16))
@@ -273,13 +218,6 @@ def test_a_padding_mask_belongs_to_its_items_and_hides_a_quarter() -> None:
     assert x.shape == (5, 16, 12)
 
 
-def test_names_of_foreign_modules_are_no_contracts() -> None:
-    """Such a layer is made as any other, torch counts its operations, and other implementations get into it."""
-    work = own("Foreign")
-    assert (work.shapes, work.flops) == (((2, 7, 12),), PROJECTION + CORE)
-    assert workload.subject(work, "as_is").function(*work.inputs()).shape == (2, 7, 12)
-
-
 def test_a_layer_that_has_no_gradients_is_called_without_them() -> None:
     """In inference it works, and its operations are counted; a training step says torch's reason."""
     assert own("ChangesAView").flops == own("Whole").flops
@@ -290,9 +228,7 @@ def test_a_layer_that_has_no_gradients_is_called_without_them() -> None:
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("OfMaps", "write another shape as [input=2x…], or all"),
         ("OfTwenty", "write another shape as [input=2x…], or all arguments as [input=mymodule:function]"),
-        ("OfTwenty[heads=1,chan=12,dim=12,input=2x7x12]", "as [input=2x…] in place of [input=2x7x12], or all"),
         ("Configured", "; an object, such as a configuration, can't be written in brackets: name a function of yours"),
         ("Crossed[heads=1,chan=12,dim=12,context_dim=3,input=2x7x12]", "; write all arguments as [input=mymodule:fun"),
     ],
@@ -303,13 +239,6 @@ def test_a_layer_that_can_not_be_called_says_what_to_write(name: str, remedy: st
         own(name)
     assert remedy in str(refusal.value)
     assert "\n" not in str(refusal.value)
-
-
-def test_a_mask_in_a_name_is_the_layers_own() -> None:
-    """No column says it, and the layer's core has it."""
-    name = "Mine[heads=3,embed_dim=12,token_len=12,mask=causal]"
-    assert impls.contract.mask_of(own(name).layer.get_submodule("inner")) == "causal"
-    assert own(name).point.mask == "none"
 
 
 @pytest.mark.parametrize(
@@ -335,9 +264,6 @@ def test_a_users_layer_that_breaks_the_contract_is_refused(name: str, columns: d
     [
         ({"mask": "causal"}, "mask = causal"),
         ({"qkv_bias": True, "qk_scale": 0.5}, "qkv_bias = True and qk_scale = 0.5"),
-        ({"key_channels": 4}, "key_channels = 4"),
-        ({"num_kv_tokens": 5, "context_dim": 10}, "num_kv_tokens = 5 and context_dim = 10"),
-        ({"rope": "axial", "attn_bias": "alibi"}, "rope = axial and attn_bias = alibi"),
         ({"mask": "padding"}, "mask = padding"),
     ],
 )

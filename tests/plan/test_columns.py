@@ -1,6 +1,5 @@
 """How texts become the values of settings, and what these can't be."""
 
-import argparse
 import math
 
 import pytest
@@ -40,14 +39,3 @@ def test_a_value_that_cannot_be_has_a_mistake(name: str, wrong: list[object]) ->
         assert SETTINGS[name].mistake(value).startswith(f"{name} = {value!r} must be ")
     usual = getattr(Effort, name)
     assert usual is None or SETTINGS[name].mistake(usual) == ""
-
-
-def test_each_setting_has_one_option_and_none_is_given_by_default() -> None:
-    """A switch takes no value; one that is usually on is switched off."""
-    parser = argparse.ArgumentParser()
-    for each in SETTINGS.values():
-        each.add_to(parser.add_argument)
-    assert {*vars(parser.parse_args([])).values()} == {None}
-    words = ["--within", "4m", "--no-race", "--oversubscribe", "--timeout-s", "5"]
-    given = {name: value for name, value in vars(parser.parse_args(words)).items() if value is not None}
-    assert given == {"within_s": "4m", "race": False, "oversubscribe": True, "timeout_s": "5"}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bench.plan.errors import WrongRequest, all_of, nearest, unknown, unknown_names
-from tests.refusals import refusal
+from bench.plan.errors import nearest, unknown, unknown_names
 
 
 def test_unknown_names_are_one_line_with_the_nearest_of_each() -> None:
@@ -37,13 +36,3 @@ def test_the_nearest_name(name: object, near: str) -> None:
     Another number is another thing, and what is no text is near nothing.
     """
     assert nearest(name, ["eager", "sdpa", "sdpa_flash", "float32", "num_heads", "threads"]) == near
-
-
-def test_the_mistakes_of_several_makers_are_one_message() -> None:
-    """Two makers that refuse are one refusal of two lines; without a refusal each one's work is returned."""
-
-    def refuse(text: str) -> None:
-        raise WrongRequest(text)
-
-    assert refusal(all_of, lambda: refuse("one"), lambda: 3, lambda: refuse("two")) == "one\ntwo"
-    assert all_of(lambda: 1, lambda: "b") == [1, "b"]

@@ -26,6 +26,7 @@ from bench.plan.grid import (
 )
 from bench.plan.sweep import Request, load_sweep
 from tests.make.points import VIT_S, vit_s
+from tests.modules.test_sources import has
 from tests.refusals import refusal
 
 LEAST: dict[str, Any] = {**DEFAULTS, "threads": 1, "num_tokens": 10, "channels": 12}
@@ -48,9 +49,6 @@ TIMM: dict[str, tuple[str, dict[str, int], dict[str, str]]] = {
     "eva02_small_336": ("eva02_small_patch14_336", {}, {"rope": "axial"}),
 }
 """Our name, timm's, its options, and the columns beside the shape, which make it a layer `attention`."""
-
-TORCHVISION_OPERATORS = ("nms", "qnms")
-"""What torchvision's Python part asks torch for even where its compiled part doesn't load."""
 
 POINTS = tuple(
     vit_s(num_tokens=tokens, dtype=dtype) for tokens in range(1, 14) for dtype in ("float32", "bfloat16", "float16")
@@ -93,12 +91,6 @@ def test_columns_follow_from_others(values: dict[str, Any], column: str, expecte
 
 
 # What is refused
-
-
-def test_an_unknown_key_is_refused() -> None:
-    """With all that are, and the nearest of them."""
-    expected = f"expected one of {', '.join(VIT_S)}, model; did you mean num_heads?"
-    assert refused({**LEAST, "num_head": 3}) == f"unknown key 'num_head'; {expected}"
 
 
 def test_a_missing_key_and_an_empty_list_are_refused() -> None:
@@ -186,17 +178,9 @@ def test_ranges_are_lists() -> None:
 
 @pytest.fixture(scope="module")
 def timm() -> Any:
-    """timm, which imports torchvision: beside a torch of another build that lacks operators, which nobody calls here.
-
-    They are declared without an implementation, so that the import succeeds.
-    """
-    try:
-        return importlib.import_module("timm")
-    except RuntimeError:
-        declared = torch.library.Library("torchvision", "FRAGMENT")
-        for name in TORCHVISION_OPERATORS:
-            declared.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        return importlib.import_module("timm")
+    """timm, where the torchvision that it imports fits torch."""
+    has("timm")
+    return importlib.import_module("timm")
 
 
 @pytest.mark.parametrize("name", TIMM)

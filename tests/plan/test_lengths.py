@@ -165,10 +165,3 @@ def test_grouped_heads_have_fewer_keys_to_read_and_as_many_products() -> None:
     core = of_layer("core", **{name: value for name, value in grouped.items() if name != "token_len"})
     assert flops(core) == 4 * 12 * PAIRS
     assert least_bytes(core) == 4 * TOKENS * (12 + 2 * 4 + 12)
-
-
-def test_names_have_the_lengths() -> None:
-    """Two lists have two names; a point of one length has none."""
-    names = {of_layer("vit", lengths=each, batch=2).name for each in ("fixed", "uniform", "list:7+2", "list:7+3")}
-    assert len(names) == 4
-    assert "len" not in of_layer("vit").name

@@ -18,7 +18,7 @@ from bench.show.summary import MOST_LINES, log_line
 from bench.show.terminal.console import rendered
 from bench.store.saved_run import SavedRun
 from tests.make.points import vit_s
-from tests.make.results import Fate, quick, results, timed
+from tests.make.results import quick, results, timed
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,7 +76,6 @@ def test_what_is_odd_about_a_measured_case_is_said_once() -> None:
 
 
 LONG = [Case(vit_s(num_tokens=number), name) for number in (50, 197) for name in ("eager", "sdpa")]
-FAILED: Fate = ("oom", "no memory")
 
 
 def command(lines: list[str]) -> list[str]:
