@@ -292,13 +292,6 @@ def test_sides_that_are_not_what_was_asked_for_are_a_wrong_request(
     assert all(each in said for each in words)
 
 
-def test_one_checkout_twice_has_processes_for_each_side(tmp_path: Path) -> None:
-    """A comparison of a revision with itself shows what the layout of processes alone does."""
-    sides = tuple(Side(name, "sdpa", checkout=str(tmp_path)) for name in (BEFORE, AFTER))
-    with grounds((sides[0], sides[1]), 1) as (before, after):
-        assert before.pool is not after.pool
-
-
 def test_two_layers_share_their_processes_and_are_each_judged_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,9 +17,7 @@ from bench.engine.variables import environment
 from bench.engine.worker import Died, Server, Worker, first_done, launch, started, unheard
 from bench.machine import facts
 from bench.plan.case import HUGE
-from bench.plan.device import CUDA
 from tests.clock import wait_by_hand
-from tests.engine.interpreters import interpreter
 from tests.engine.scripted_server import Do, Told
 
 pytestmark = pytest.mark.slow
@@ -307,22 +305,6 @@ def test_huge_pages_are_asked_for_at_the_start_of_the_process(tmp_path: Path, mo
     assert "THP_MEM_ALLOC_ENABLE" not in system
 
 
-@pytest.mark.slow
-@pytest.mark.toolchain
-def test_the_compiler_starts_no_processes_in_that_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many cores there are: the first Triton kernel would start one for each, and they would stay."""
-    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
-    code = (
-        "import os\n"
-        "os.cpu_count, os.sched_getaffinity = lambda: 8, lambda _: range(8)\n"
-        "from torch._inductor import config\n"
-        "print(config.compile_threads)\n"
-    )
-    variables = environment("retained", 1, tmp_path, kind=CUDA)
-    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
-    assert int(done.stdout) == 1
-
-
 @pytest.mark.parametrize("python", [None, "/other/python"])
 def test_a_checkout_comes_before_the_folder_where_the_command_was_given(
     python: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -336,15 +318,6 @@ def test_a_checkout_comes_before_the_folder_where_the_command_was_given(
     assert path[:3] == ["/checkout/src", "/checkout", str(tmp_path)]
     if python:  # nothing of this environment's packages
         assert path[3:] == [str(Path(__file__).parents[2]), "/mine"]
-
-
-def test_a_server_is_started_by_the_interpreter_that_is_named(tmp_path: Path) -> None:
-    """A program that sets a variable and then runs our Python is the interpreter of the workers."""
-    python = interpreter(tmp_path, "python", MALLOC_TRIM_THRESHOLD_="7")
-    with Server(started(SCRIPTED, environment("retained", 1, tmp_path, python), python)) as server:
-        server.ready()
-        with server.fork("worker") as worker:
-            assert asked(worker, "tell").variables["MALLOC_TRIM_THRESHOLD_"] == "7"
 
 
 @pytest.fixture
