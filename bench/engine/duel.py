@@ -141,6 +141,8 @@ class Duel(Run):
     say so. Entering it raises WrongRequest if both can't be made, or if a side isn't what was asked for.
     """
 
+    needs_both = True
+
     def __init__(
         self,
         sweep: Sweep,
@@ -158,7 +160,6 @@ class Duel(Run):
         """The side, its status and the detail, at each point where one side alone can be measured."""
         pools = list(dict.fromkeys(ground.pool for ground in sides))
         super().__init__(sweep, folder, needs_all=True, pools=pools)
-        self.needs_both = True
 
     @property
     def names(self) -> tuple[str, str]:
@@ -204,8 +205,8 @@ class Duel(Run):
         Those of the last one stay: what is asked of the sides afterwards needs no others.
         """
         if len(self._pools) > 1:
-            if self._has_measured:
-                self.renew()
+            for pool in self._pools if self._has_measured else ():
+                pool.renew()
             self._start(point)
         self._has_measured = True
         return super().replicate(point, names, length, with_baseline=with_baseline)

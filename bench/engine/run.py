@@ -61,6 +61,9 @@ class Run:
     `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
 
+    needs_both = False
+    """Whether a replicate counts only with all of its members."""
+
     def __init__(
         self,
         sweep: Sweep,
@@ -79,7 +82,6 @@ class Run:
         self.contents = journal.Contents(folder / journal.JOURNAL)
         self.summary = Summary(sweep.baseline)
         self.retries = Retries()
-        self.needs_both = False
         self._extend = extend
         self._needed = sweep.implementations if needs_all else ()
         self._pools = pools or [Pool.of(sweep)]
@@ -206,11 +208,6 @@ class Run:
     def answer(self, point: Point, bound: float) -> Answer:
         """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
         return self.summary.answer(point, bound)
-
-    def renew(self) -> None:
-        """End all servers, so that the next replicate of a point comes from a fresh one."""
-        for pool in self._pools:
-            pool.renew()
 
     def finished(self) -> list[Point]:
         """Return the points that are completely measured; in a race, those that have an answer."""
