@@ -107,13 +107,13 @@ class Servers:
 
     def close(self) -> None:
         """End all of them."""
-        for each in (*filter(None, [self._plain]), *self._each):
+        for each in (*self._each, *filter(None, [self._plain])):  # a server may be busy for long: nobody waits for it
             each.close()
         self._each, self._plain, self._is_ready = [], None, False
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
-        """End all if one dies, or if the system has no room for a process that never began."""
+        """End all if one dies. A process that the system refuses to start has died too, and leaves the others."""
         try:
             yield
         except OSError as error:
