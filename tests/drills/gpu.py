@@ -1,7 +1,8 @@
 """A GPU, measured as a GPU: `python -m tests.drills.gpu OUT [--device cpu] [--parts A,B] [--within-s S]`.
 
 Each part has a process and a time limit of its own; a line says at once whether it passed, failed or was skipped. OUT
-gets these lines, all output, and the runs, packed; it needs no network. Exit status 1 if a part failed.
+gets these lines, all output, and the runs, packed. It needs no network: packages that are missing can come as wheels
+from `--wheels FOLDER`, so nothing but torch is needed at the start. Exit status 1 if a part failed.
 """
 
 import argparse
@@ -26,17 +27,15 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-import psutil
-
-from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.case import CONTROL
 from bench.plan.device import COLD, GRAPH, HOST, HOT, kind
 from bench.plan.lengths import padding
-from bench.store.table import RESULTS
 from impls.catalogue import IMPLEMENTATIONS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PARTS: dict[str, int] = {
     "imports": 30,
@@ -139,8 +138,11 @@ class Drill:
         """Return options for a shape and the dtype."""
         return (*of_gpu, "--dtype", "bfloat16") if self.is_gpu else (*ON_CPU, "--dtype", "float32")
 
-    def bench(self, *words: str) -> pd.DataFrame:
+    def bench(self, *words: str) -> "pd.DataFrame":
         """Measure by the command that users type and return the rows; it is interrupted before the part's time ends."""
+        from bench.analyse.analysed_run import AnalysedRun
+        from bench.store.table import RESULTS
+
         process = subprocess.Popen([*RUN, "--run", str(self.folder), "--device", self.device, *words])
         try:
             process.wait(self.end_s - time.monotonic() - CLOSING_S)
@@ -151,7 +153,7 @@ class Drill:
             raise FailedError(f"nothing was measured, exit status {process.returncode}")
         return AnalysedRun(self.folder).whole.fillna({"detail": ""})
 
-    def once(self, expected: Mapping[str, str], *words: str, points: int = 1) -> tuple[pd.DataFrame, str]:
+    def once(self, expected: Mapping[str, str], *words: str, points: int = 1) -> "tuple[pd.DataFrame, str]":
         """Measure implementations once; return the rows, and how each ended."""
         table = self.bench("--impl", ",".join(expected), *ONCE, *words)
         return table, ends(table, expected, points)
@@ -162,10 +164,15 @@ def ended(row: dict[str, Any]) -> str:
     if row["status"] != "ok":
         return f"{row['status']}: {row['detail']}"
     said = f"ok: {row['latency_s'] * 1e6:.1f} us"
-    return said if pd.isna(row["host_s"]) else f"{said}, host {row['host_s'] * 1e6:.1f} us"
+    return f"{said}, host {row['host_s'] * 1e6:.1f} us" if _is_known(row["host_s"]) else said
 
 
-def ends(table: pd.DataFrame, expected: Mapping[str, str], points: int = 1) -> str:
+def _is_known(value: Any) -> bool:
+    """Return whether a cell has a value: a missing one of pandas differs from itself, or is neither true nor false."""
+    return value is not None and type(value).__name__ != "NAType" and bool(value == value)
+
+
+def ends(table: "pd.DataFrame", expected: Mapping[str, str], points: int = 1) -> str:
     """Return how each implementation ended, what is wrong first.
 
     Raises FailedError if one has fewer rows than points, if one ended otherwise than its pattern says, or if none is
@@ -284,7 +291,7 @@ def quick(drill: Drill) -> str:
     table = drill.bench("--within", within, *small)
     said = [f"{count} {status}" for status, count in Counter(table["status"]).items()]
     for row in table[table["rank"] == 1].to_dict("records"):
-        bound = "no bound" if pd.isna(row["slowdown_high"]) else f"within {row['slowdown_high'] - 1:.1%}"
+        bound = f"within {row['slowdown_high'] - 1:.1%}" if _is_known(row["slowdown_high"]) else "no bound"
         said.append(f"{row['point']}: {row['implementation']} {row['latency_s'] * 1e6:.0f} us, {bound}")
     bad = table[~table["status"].isin(["ok", "unsupported", "skipped"])].to_dict("records")
     wrong = sorted({f"{row['implementation']} {row['status']}: {row['detail']}" for row in bad})
@@ -336,6 +343,8 @@ def compiled(drill: Drill) -> str:
     ours = [name for name, of in IMPLEMENTATIONS.items() if of.compiles and not of.packages and name != "flex_packed"]
     names = ["eager", *(ours if drill.is_gpu else ours[:1])]
     table, said = drill.once(dict.fromkeys(names, OK), *drill.shape(), "--processes", "2")
+    import psutil
+
     if left := [each.name() for each in psutil.Process().children(recursive=True)]:
         raise FailedError(f"{said}; processes are left: {', '.join(left)}")
     cold_s = table[table["implementation"] != "eager"].set_index("implementation")["compile_cold_s"]
@@ -428,6 +437,15 @@ def _in_process(part: str, drill: Drill, log: Path) -> None:
         sys.exit(1)
 
 
+def unpacked(wheels: Path, site: str) -> str:
+    """Unpack wheels into a folder, in which all processes search first; return why that failed, empty if it did not."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", site]
+    done = subprocess.run([*command, *map(str, wheels.glob("*.whl"))], capture_output=True, text=True, check=False)
+    sys.path.insert(0, site)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [site, os.environ.get("PYTHONPATH")]))
+    return done.stderr.strip()[-300:] if done.returncode else ""
+
+
 def main(words: Sequence[str]) -> int:
     """Try the parts and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.drills.gpu", description=__doc__)
@@ -435,6 +453,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--parts", default=",".join(PARTS), metavar="A,B", help="of " + ", ".join(PARTS))
     parser.add_argument("--within-s", type=float, default=WITHIN_S, metavar="S", help="seconds for all; parts share it")
+    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="packages that are missing, as files")
     chosen = parser.parse_args(words)
     parts = chosen.parts.split(",")
     if unknown := [part for part in parts if part not in PARTS]:
@@ -445,7 +464,9 @@ def main(words: Sequence[str]) -> int:
     lines.write_text("")
     log.write_text("")
     failed = 0
-    with tempfile.TemporaryDirectory(prefix="gpu-drill-") as runs:
+    with tempfile.TemporaryDirectory(prefix="gpu-drill-") as runs, tempfile.TemporaryDirectory() as site:
+        if chosen.wheels and (problem := unpacked(chosen.wheels, site)):
+            parser.error(f"--wheels {chosen.wheels}: {problem}")
         for part in parts:
             most_s = min(slower * PARTS[part], chosen.within_s - (time.monotonic() - begin_s))
             if most_s < CLOSING_S or (part in ON_GPU_ALONE and kind(chosen.device).is_timed_by_host):
