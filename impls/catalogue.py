@@ -8,7 +8,6 @@ This module imports no torch, so planning and reading results may import it.
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
@@ -385,6 +384,9 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 
+OWN = Entry("", "a user's own", Style("", SOLID, ""))
+"""What is known of an implementation of a user's own."""
+
 GRAPH = "graph"
 """The name of a module as the graph of its call, and the way by which cores got into such a graph."""
 
@@ -401,56 +403,79 @@ def advised(device: str, *, compiled: bool) -> list[str]:
     return [places[at] for at in sorted(places) if at and IMPLEMENTATIONS[places[at]].compiles == compiled]
 
 
-def compiled_from(name: str) -> str:
-    """Return what an implementation is compiled from, as `sdpa` for `compiled_sdpa`; empty for others."""
-    return name.removeprefix(f"{COMPILED}_") if name.startswith(f"{COMPILED}_") else ""
-
-
-def accuracy(name: str) -> str:
-    """Return the type of numbers by which an implementation may miss the tolerance; empty if it must keep it."""
-    with suppress(ValueError):
-        parsed = parse(name)
-        if entry := IMPLEMENTATIONS.get(parsed.base):
-            return str(parsed.options.get(DTYPE, entry.accuracy))
-    return ""
-
-
-def packs(name: str) -> bool:
-    """Return whether an implementation of the suite takes packed items."""
-    with suppress(ValueError):
-        entry = IMPLEMENTATIONS.get(parse(name).base)
-        return entry is not None and entry.packs
-    return False
-
-
 @dataclass(frozen=True)
 class Name:
-    """The name of an implementation without its options, and the options."""
+    """A name as it was written: of an implementation, of a layer, or of a module from any package.
 
+    `base` stands before the brackets, in which `options` stand.
+    """
+
+    text: str
     base: str
     options: Mapping[str, Any]
 
+    @property
+    def module(self) -> str:
+        """What stands before the colon: the module of a user's own, or a library of SOURCES."""
+        return self.base.partition(":")[0]
 
-def parse(name: str) -> Name:
-    """Return the base and the options of an implementation's name; raises ValueError if it breaks the grammar.
+    @property
+    def input(self) -> str:
+        """The input that the name of a module gives, sizes or `module:function`; empty without one."""
+        return str(self.options.get("input", ""))
+
+    @property
+    def shapes_itself(self) -> bool:
+        """Whether the name of a module says its shapes, so that no column does."""
+        return self.module in SOURCES or "input" in self.options
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is a module with its input, and no layer in a model: tokens and widths then say less."""
+        return ":" in self.base and self.shapes_itself and "at" not in self.options
+
+    @property
+    def is_own(self) -> bool:
+        """Whether an implementation is a user's own: `module:attribute`, or from an installed package."""
+        return self.base not in IMPLEMENTATIONS
+
+    @property
+    def entry(self) -> Entry:
+        """The facts about an implementation, OWN for a user's own."""
+        return IMPLEMENTATIONS.get(self.base, OWN)
+
+    @property
+    def accuracy(self) -> str:
+        """The type of numbers by which an implementation may miss the tolerance; empty if it must keep it."""
+        return "" if self.is_own else str(self.options.get(DTYPE, self.entry.accuracy))
+
+    @property
+    def compiled_from(self) -> str:
+        """What an implementation is compiled from, as `sdpa` for `compiled_sdpa`; empty for others."""
+        return self.base.removeprefix(f"{COMPILED}_") if self.base.startswith(f"{COMPILED}_") else ""
+
+
+@cache
+def name_of(text: str) -> Name:
+    """Return a name with its options; raises ValueError if it breaks the grammar.
 
     The value of an option is a Python literal (a number, a text, a tuple, a list, None, True), `true` or `false`; any
     other text is itself the value.
     """
-    match = NAME.fullmatch(name)
+    match = NAME.fullmatch(text)
     parts = split(match["options"]) if match and match["options"] is not None else []
     given = [OPTION.fullmatch(part) for part in parts]
     if match is None or None in given:
-        raise ValueError(f"{RULE}, got {name!r}")
+        raise ValueError(f"{RULE}, got {text!r}")
     options: dict[str, Any] = {}
     for option in filter(None, given):
         if option["key"] in options:
-            raise ValueError(f"{name!r} gives the option {option['key']} twice")
+            raise ValueError(f"{text!r} gives the option {option['key']} twice")
         try:
             options[option["key"]] = _value(option["value"])
         except ValueError as error:
-            raise ValueError(f"{name!r}: {error}") from None
-    return Name(match["base"], options)
+            raise ValueError(f"{text!r}: {error}") from None
+    return Name(text, match["base"], MappingProxyType(options))
 
 
 def with_option(name: str, option: str, value: str) -> str:
@@ -458,23 +483,6 @@ def with_option(name: str, option: str, value: str) -> str:
     base, _, inside = name.removesuffix("]").partition("[")
     options = {part.partition("=")[0].strip(): part for part in split(inside) if part}  # texts keep their quotes
     return f"{base}[{','.join({**options, option: f'{option}={value}'}.values())}]"
-
-
-def shapes_itself(layer: str) -> bool:
-    """Return whether a module's name says its shapes, so that no column does: a library's, or one with its own input.
-
-    Raises ValueError for a name that breaks the grammar.
-    """
-    parsed = parse(layer)
-    return parsed.base.partition(":")[0] in SOURCES or "input" in parsed.options
-
-
-@cache
-def is_model(layer: str) -> bool:
-    """Return whether a module's name says its input, and no layer in a model: tokens and widths then say less."""
-    with suppress(ValueError):
-        return ":" in layer and shapes_itself(layer) and "at" not in parse(layer).options
-    return False
 
 
 def split(names: str) -> list[str]:

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import attention
 
 from impls.attend.foreign import attend_of
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, STRANGE, Entry, Name, parse
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, STRANGE, Entry, Name, name_of
 from impls.contract import (
     Adapt,
     Implementation,
@@ -36,13 +36,12 @@ def build(layer: nn.Module, name: str) -> Implementation:
     Raises `Unsupported` if the implementation can't express the layer, Unresolved for an unknown name or option,
     ValueError for a name that breaks the grammar.
     """
-    parsed = parse(name)
-    base, entry = parsed.base, IMPLEMENTATIONS.get(parsed.base)
-    if entry and (reason := _refusal(entry, layer)):
+    parsed = name_of(name)
+    if not parsed.is_own and (reason := _refusal(parsed.entry, layer)):
         raise Unsupported(reason)
-    adapt = resolve(base)
+    adapt = resolve(parsed.base)
     _check_options(adapt, parsed)
-    is_whole = base not in IMPLEMENTATIONS and not hasattr(adapt, "options")  # those of `with_attend` have them
+    is_whole = parsed.is_own and not hasattr(adapt, "options")  # those of `with_attend` have them
     if is_whole and (bare := attribute(layer, "bare")) is not None:
         with suppress(WithoutCore):  # its wrapper has other ways
             return adapt(bare, **parsed.options)  # one of a user's own gets the module that it is written for
@@ -51,7 +50,7 @@ def build(layer: nn.Module, name: str) -> Implementation:
 
 def check(name: str) -> None:
     """Raise Unresolved if the implementation can't be imported, or doesn't declare an option of its name."""
-    parsed = parse(name)
+    parsed = name_of(name)
     _check_options(resolve(parsed.base), parsed)
 
 
@@ -65,8 +64,7 @@ def _check_options(adapt: Adapt, parsed: Name) -> None:
 
 def versions(names: Iterable[str]) -> dict[str, str]:
     """Return the versions of the installed packages that implementations need beside torch, by package."""
-    entries = (IMPLEMENTATIONS.get(parse(name).base) for name in names)
-    packages = {package for entry in entries if entry for package in entry.packages}
+    packages = {package for name in names for package in name_of(name).entry.packages}
     return {package: installed for package in sorted(packages) if (installed := _version(package))}
 
 
@@ -91,17 +89,15 @@ def _version(package: str) -> str:
 
 def activate(name: str) -> None:
     """Let torch use the FlashAttention that an implementation needs, in this process, if its package is there."""
-    entry = IMPLEMENTATIONS.get(parse(name).base)
-    if entry and entry.flash and all(map(_version, entry.packages)):
+    entry = name_of(name).entry
+    if entry.flash and all(map(_version, entry.packages)):
         attention.activate_flash_attention_impl(entry.flash)
 
 
 def compiles(name: str) -> bool:
     """Return whether an implementation is meant to be compiled by torch.compile."""
-    base = parse(name).base
-    return (
-        IMPLEMENTATIONS[base].compiles if base in IMPLEMENTATIONS else bool(getattr(resolve(base), "compiles", False))
-    )
+    parsed = name_of(name)
+    return bool(getattr(resolve(parsed.base), "compiles", False)) if parsed.is_own else parsed.entry.compiles
 
 
 def resolve(name: str) -> Adapt:

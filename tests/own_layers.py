@@ -205,15 +205,3 @@ class Skewed(Separate):
     def forward(self, x: Tensor) -> Tensor:
         """Return `[B, N, channels]` for x `[B, N, channels]`."""
         return super().forward(x) * 1.01
-
-
-class Configured(Mine):
-    """A layer that asks an object that it may be made without."""
-
-    def __init__(self, heads: int, chan: int, dim: int, config: Point | None = None) -> None:
-        super().__init__(heads, chan, dim)
-        self.config: Any = config
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the layer's output in the mode of the configuration."""
-        return super().forward(x) if self.config.mode else x

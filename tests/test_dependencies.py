@@ -63,7 +63,7 @@ USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 LINES: dict[str, int] = {
     DECLARED: 520,
     "impls": 3020,
-    "bench.plan": 2680,
+    "bench.plan": 2620,
     "bench.store": 1800,
     "bench.machine": 720,
     "bench.stats": 660,
@@ -74,11 +74,11 @@ LINES: dict[str, int] = {
     "bench.show.comparison": 680,
     "bench.show.charts": 1100,
     "bench.show.pages": 400,
-    "bench.modules": 3240,
+    "bench.modules": 3200,
     "bench.measure": 4760,
     "bench.engine": 3000,
     "bench.profiling": 680,
-    "bench.commands": 1840,
+    "bench.commands": 1820,
     "bench": 320,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""

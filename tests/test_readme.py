@@ -19,6 +19,7 @@ from bench.cli import main
 from bench.commands import options
 from bench.engine import model_look
 from bench.machine import facts
+from bench.plan.case import OF_LAYERS
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
 from impls.layers.vit import ViTAttention
 from tests import slurm
@@ -160,7 +161,9 @@ def test_every_command_that_measures_can_be_met(
     (tmp_path / "mine.toml").write_text(blocks(README, "toml")[0])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(facts, "visible_cores", lambda: 4)
-    monkeypatch.setattr(model_look, "shaped", lambda points, **_: points)  # no model is made to see its shapes
+    monkeypatch.setattr(
+        model_look, "shown", lambda _pool, layers: {name: dict.fromkeys(OF_LAYERS, 1) for name in layers}
+    )
     count = len(asked(words).points)
     assert count == 10 if {"128:2048:x2", "6,12"} <= {*words} else count
 

@@ -15,7 +15,7 @@ from bench.plan.verdicts import SLOWER
 from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, mean
 from bench.store.saved_run import Seen
-from impls.catalogue import GRAPH, compiled_from
+from impls.catalogue import GRAPH, name_of
 
 LITTLE = 1.1
 """A bound below this is little: attention can't be worth much."""
@@ -243,7 +243,7 @@ def _beats_graph(name: str, of: Contrasts) -> bool:
 
 def _alternative(name: str, row: Row | None, tried: Mapping[str, Mapping[str, str]]) -> Alternative:
     """Return an alternative by its row of results, or by what the look says of a setting that was not measured."""
-    own, by = tried.get(name, {}), tried.get(compiled_from(name) or name, {}).get("by", "")
+    own, by = tried.get(name, {}), tried.get(name_of(name).compiled_from or name, {}).get("by", "")
     if row is None:
         return Alternative(name, own.get("status", "skipped"), own.get("detail", ""), by)
     kernels = tuple(filter(None, (row["kernels"] or "").split(";")))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bench.analyse.rows import Row, pair
 from bench.plan.device import HOST, kind
 from bench.plan.verdicts import FASTER, OPEN, SLOWER
-from impls.catalogue import accuracy, compiled_from
+from impls.catalogue import name_of
 
 FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
@@ -68,7 +68,7 @@ def flags(row: Row) -> list[Flag]:
         (disturbed(row["threads"] if of.has_cores else 1), (row["flagged_share"] or 0) >= FLAGGED_SHARE),
         (LAUNCH_BOUND, launch_bound(row)),
         (THROTTLED, row["throttle"]),
-        (OTHER_ACCURACY, accuracy(str(row["implementation"]))),
+        (OTHER_ACCURACY, name_of(str(row["implementation"])).accuracy),
     )
     return [flag for flag, is_raised in raised if is_raised]
 
@@ -113,8 +113,7 @@ def calls_until_paid(row: Row, others: Sequence[Row], baseline: str | None) -> f
         return None
     measured = {other["implementation"]: other for other in others if other["status"] == "ok"}
     base = measured.get(baseline)
-    name = str(row["implementation"])
-    plain = measured.get(compiled_from(name)) or base
+    plain = measured.get(name_of(str(row["implementation"])).compiled_from) or base
     if plain is None:
         return None
     of = pair(row, plain)

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bench.analyse.rows import Row, grouped, pair
-from bench.analyse.standing import by_rank, is_for_profiles, is_to_use
+from bench.analyse.standing import by_rank, is_to_use
 from bench.plan.case import Point
 from bench.plan.lengths import padding
-from impls.catalogue import IMPLEMENTATIONS, parse
+from impls.catalogue import name_of
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _first(rows: Sequence[Row], *, packs: bool) -> Row | None:
     """Return the first row by rank of an implementation to use that packs, or that doesn't; None if there is none."""
 
     def is_one(name: str) -> bool:
-        entry = IMPLEMENTATIONS.get(parse(name).base)
-        return entry is not None and entry.packs is packs and is_to_use(name) and not is_for_profiles(name)
+        of = name_of(name)
+        return not of.is_own and of.entry.packs is packs and is_to_use(name) and not of.entry.for_profiles
 
     return next((row for row in by_rank(rows) if is_one(str(row["implementation"]))), None)

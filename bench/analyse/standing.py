@@ -18,7 +18,7 @@ from bench.plan.verdicts import OPEN, SLOWER
 from bench.stats.best import GOOD, bounds, ends, growth
 from bench.stats.contrasts import Contrasts, Values
 from bench.stats.estimates import Interval
-from impls.catalogue import GRAPH, IMPLEMENTATIONS, parse
+from impls.catalogue import GRAPH, IMPLEMENTATIONS, name_of
 
 FASTEST: Final = "fastest"
 NAMED: Final = "named"
@@ -63,13 +63,7 @@ class Place:
 
 def is_to_use(name: str) -> bool:
     """Return whether somebody can use an implementation: the graph of a module is a control of others."""
-    return parse(name).base != GRAPH
-
-
-def is_for_profiles(name: str) -> bool:
-    """Return whether an implementation is there for profiles, and nothing to use."""
-    entry = IMPLEMENTATIONS.get(parse(name).base)
-    return entry is not None and entry.for_profiles
+    return name_of(name).base != GRAPH
 
 
 def cost(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float, float]:
@@ -78,12 +72,12 @@ def cost(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float, float]:
     A model as it is comes before all that change it, one that isn't compiled before one that is, then the one with less
     memory, then the order of the catalogue.
     """
-    base = parse(str(row["implementation"])).base
-    order = [*IMPLEMENTATIONS].index(base) if base in IMPLEMENTATIONS else math.inf
+    name = name_of(str(row["implementation"]))
+    order = math.inf if name.is_own else [*IMPLEMENTATIONS].index(name.base)
     memory_bytes = row.get("memory_bytes")
     return (
-        is_for_profiles(base),
-        base != AS_IS,
+        name.entry.for_profiles,
+        name.base != AS_IS,
         row.get("compile_cold_s") is not None,
         math.inf if memory_bytes is None else memory_bytes,
         order,
@@ -107,7 +101,7 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
         standings[min(good, key=lambda at: costs[of.names[at]])] = NAMED
     else:
         least = slowdown.value if np.isnan(slowdown.high).all() else slowdown.high
-        of_profiles = np.array([is_for_profiles(name) for name in of.names])
+        of_profiles = np.array([name_of(name).entry.for_profiles for name in of.names])
         standings[int(np.nanargmin(np.where(of_profiles & ~of_profiles.all(), math.inf, least)))] = NAMED
     order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), slowdown.value[at]))
     intervals = np.stack([slowdown.value, slowdown.low, slowdown.high], axis=-1).tolist()

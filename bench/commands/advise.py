@@ -5,6 +5,7 @@ import dataclasses
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from bench.analyse import advice as analyse
@@ -13,7 +14,8 @@ from bench.analyse.padding import Packing, packing
 from bench.commands import options, put, say, write
 from bench.commands.arguments import CORE, FORMATS, MODEL
 from bench.commands.progress import moving, waiting
-from bench.engine.model_look import NotSeen, look
+from bench.engine.model_look import look, looking, shown
+from bench.engine.pool import Pool
 from bench.engine.run import Run
 from bench.machine import monotonic
 from bench.plan import names
@@ -32,7 +34,7 @@ from bench.show.terminal.console import console
 from bench.store import saved_run as stored
 from bench.store import units
 from bench.store.table import RESULTS
-from impls.catalogue import COMPILED, SOURCES, advised, compiled_from, split, with_option
+from impls.catalogue import COMPILED, SOURCES, advised, name_of, split, with_option
 
 LOOKS = 3
 """The processes that look at a model: their scatter is that of the shares."""
@@ -61,19 +63,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.written_as and not arguments.sweep_file:
         raise WrongRequest(f"--as {arguments.written_as} needs --sweep-file OUT.toml")
     extra = [name for name in split(arguments.impl) if name not in ("", AS_IS)]
-    asked = _asked(arguments, extra)
-    is_quiet, begin_s = arguments.format != FORMATS[0], monotonic.now_s()
-    within_s = asked.effort.seconds(len(asked.points))
-    if not (is_quiet or arguments.look):
-        say(
-            f"looks at the model and the race of its settings have {units.duration(within_s)} together (--within); "
-            f"the first look and {PROCESSES} processes of each setting are measured in any case"
-        )
-    try:
-        answers = _seen(asked, LOOK_SHARE * within_s, is_quiet)
-    except NotSeen as reason:
-        say(f"attention-bench: {asked.points[0].layer} could not be looked at: {reason}", stderr=True)
-        return BAD
+    name, is_quiet = _model(arguments), arguments.format != FORMATS[0]
+    with looking([name]) as pool:
+        asked, begin_s = _asked(name, arguments, extra, pool), monotonic.now_s()
+        within_s = asked.effort.seconds(len(asked.points))
+        if not (is_quiet or arguments.look):
+            say(
+                f"looks at the model and the race of its settings have {units.duration(within_s)} together (--within); "
+                f"the first look and {PROCESSES} processes of each setting are measured in any case"
+            )
+        answers = _seen(asked, pool, LOOK_SHARE * within_s, is_quiet)
     if arguments.sweep_file:
         text = model_sweep.of_cores if arguments.written_as == CORE else model_sweep.of_layers
         write(arguments.sweep_file, text(answers))
@@ -96,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         heading = [GAP, Lines([show.about(each)])] if len(answers) > 1 else []
         _print([*heading, *blocks], is_quiet or arguments.look)
     _put(answers, parts, arguments.format, folder)
-    own = [of for each in worth for of in each.alternatives if of.name in extra and names.is_own(of.name)]
+    own = [of for each in worth for of in each.alternatives if of.name in extra and name_of(of.name).is_own]
     are_ok = all(each.as_is.get("status", "ok") == "ok" for each in worth)
     return FINE if are_ok and all(each.status == "ok" for each in own) else BAD
 
@@ -111,17 +110,17 @@ def _print(of: Iterable[Block], is_quiet: bool) -> None:
         put(of)
 
 
-def _asked(arguments: argparse.Namespace, extra: Sequence[str]) -> Sweep:
-    """Return the race that the options ask for; what only the model knows is 1 until it was looked at.
+def _asked(name: str, arguments: argparse.Namespace, extra: Sequence[str], pool: Pool) -> Sweep:
+    """Return the race of a module that the options ask for; a process of the pool shows its shapes.
 
     Its implementations are the model as it is, and what was asked for besides. Raises WrongRequest.
     """
-    columns = {**options.overrides(arguments), "layer": [_model(arguments)]}
+    columns = {**options.overrides(arguments), "layer": [name]}
+    if "backward" in columns.get("mode", ()):
+        raise WrongRequest("--mode backward must be inference, forward or train: advise measures calls of a model")
     given = options.effort(arguments)
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
-    asked = options.product([AS_IS, *extra], columns, {**usual, **given}, shaped=tuple)
-    if any(point.mode == "backward" for point in asked.points):
-        raise WrongRequest("--mode backward must be inference, forward or train: advise measures calls of a model")
+    asked = options.product([AS_IS, *extra], columns, {**usual, **given}, partial(shown, pool))
     effort = dataclasses.replace(asked.effort, within_s=given.get("within_s", WITHIN_S * len(asked.points)))
     return dataclasses.replace(asked, name="advise", baseline=AS_IS, effort=effort)
 
@@ -129,13 +128,14 @@ def _asked(arguments: argparse.Namespace, extra: Sequence[str]) -> Sweep:
 def _model(arguments: argparse.Namespace) -> str:
     """Return the module's name with its input; raises WrongRequest."""
     name: str = arguments.name
-    if not names.is_module(name) and name not in LAYERS:
+    if ":" not in name and name not in LAYERS:
         near = "" if name.rstrip(":") in SOURCES else suggestion(name, SOURCES) or f"; did you mean timm:{name}?"
         raise WrongRequest(names.misspelled(name, "model") or f"MODEL {name!r} must be {MODEL}{near}")
-    return with_option(name, "input", arguments.input) if arguments.input else name
+    name = with_option(name, "input", arguments.input) if arguments.input else name
+    return names.read(name).text
 
 
-def _seen(asked: Sweep, most_s: float, is_quiet: bool) -> list[Advice]:
+def _seen(asked: Sweep, pool: Pool, most_s: float, is_quiet: bool) -> list[Advice]:
     """Return what is seen of a model at each point; further looks are left out if all would take more than `most_s`.
 
     Raises NotSeen.
@@ -146,7 +146,9 @@ def _seen(asked: Sweep, most_s: float, is_quiet: bool) -> list[Advice]:
         waiting(f"looking: {LOOKS} processes import torch and {first.layer}"),
         moving(console(stderr=is_quiet)) as move,
     ):
-        looks = look(asked.points, settings, LOOKS, timeout_s, lambda stage: move(f"looking: {stage}"), most_s=most_s)
+        looks = look(
+            pool, asked.points, settings, LOOKS, timeout_s, lambda stage: move(f"looking: {stage}"), most_s=most_s
+        )
     return [analyse.seen(point, seen) for point, seen in looks.items()]
 
 
@@ -163,7 +165,7 @@ def _compared(
     works = [name for each in answers for name in each.working]
     controls = [name for each in answers for name in each.controls]
     # a compiled setting has the name of what it compiles, which must be another one than that of the model
-    compiled = [name for name in compiled if name == COMPILED or compiled_from(name) in works]
+    compiled = [name for name in compiled if name == COMPILED or name_of(name).compiled_from in works]
     race = dataclasses.replace(
         asked,
         points=tuple(each.point for each in answers),

@@ -17,15 +17,14 @@ from bench.commands import in_format, options, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.commands.progress import Progress, waiting
 from bench.engine.duel import Duel, Ground, grounds
-from bench.engine.model_look import NotSeen, shaped
+from bench.engine.model_look import shown
 from bench.machine import monotonic
 from bench.machine.facts import here
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.columns import ValueKind, read
-from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite, without_options
-from bench.plan.names import check_layers, search_path
+from bench.plan.names import search_path
 from bench.plan.sides import Side, sides_of
 from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep, load_sweep
@@ -151,22 +150,11 @@ def interpreter(path: str) -> str:
 
 
 def _sweeps(arguments: argparse.Namespace, grounds: tuple[Ground, Ground]) -> tuple[Sweep, Sweep]:
-    """Return the points of each side; if both have the same layer, they are those that the first can show.
-
-    If neither can, the reason of the first is raised: the other's is then the same request.
-    """
+    """Return the points of each side; if both have the same layer, they are those that the first shows."""
     first, second = grounds
     sides = first.side, second.side
-    if first.side.layer != second.side.layer:
-        return _sweep(arguments, first, sides), _sweep(arguments, second, sides)
-    try:
-        sweep = _sweep(arguments, first, sides)
-    except (NotSeen, WrongRequest) as error:
-        try:
-            sweep = _sweep(arguments, second, sides)
-        except (NotSeen, WrongRequest):
-            raise WrongRequest(str(error)) from None
-    return sweep, sweep
+    sweep = _sweep(arguments, first, sides)
+    return sweep, sweep if first.side.layer == second.side.layer else _sweep(arguments, second, sides)
 
 
 def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Side]) -> Sweep:
@@ -178,22 +166,19 @@ def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Sid
     is_elsewhere = bool(side.checkout or side.python)
     columns = argparse.Namespace(**{**vars(arguments), "layer": side.layer or None})
     own = {"race": True, "bound": BOUND, "processes": PROCESSES, "budget_s": BUDGET_S}
-    overrides = options.overrides(columns)
     with ground.named() if side.name in (BEFORE, AFTER) else contextlib.nullcontext():
         asked_for = load_sweep(
             here(
-                arguments.sweep or default_sweep(overrides.get("device", ())),
+                arguments.sweep or "",
                 implementations=list(dict.fromkeys(each.implementation for each in sides)),
                 control=True,
-                overrides=overrides,
+                overrides=options.overrides(columns),
                 effort={**own, **options.effort(arguments)},
                 product=arguments.sweep is None,
-                path=None if is_elsewhere else search_path(),
-                shaped=partial(shaped, pool=ground.pool),
+                path=None if is_elsewhere else search_path(),  # each checkout and each interpreter finds its own
+                look=partial(shown, ground.pool),
             )
         )
-        if not is_elsewhere:  # each checkout and each interpreter finds its own
-            check_layers(asked_for.points)
     within_s = POINT_S * len(asked_for.points) if arguments.within_s is None else asked_for.effort.within_s
     effort = dataclasses.replace(asked_for.effort, within_s=within_s)
     return dataclasses.replace(

@@ -6,7 +6,6 @@ from typing import Any
 
 from bench.commands import put
 from bench.machine import facts, nvml
-from bench.plan import names
 from bench.plan.case import COLUMNS
 from bench.plan.device import CPU, KINDS
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, MODELS, expand
@@ -35,13 +34,16 @@ def run(_arguments: argparse.Namespace) -> int:
         for name, entry in catalogue.IMPLEMENTATIONS.items()
         if entry.options
     }
+    layers, implementations = (
+        {name: each.meaning for name, each in of.items()} for of in (LAYERS, catalogue.IMPLEMENTATIONS)
+    )
     libraries = [f"{source}:NAME" for source in catalogue.SOURCES]
     accelerators = {gpu.device: gpu.words for gpu in nvml.gpus()} if facts.torch_cuda() else {}
     for title, entries in (
         ("devices", {CPU.name: facts.cpu_model(), **accelerators}),
         ("sweeps", described),
-        ("layers", {**names.LAYERS, "package.module:Class": OWN, **dict.fromkeys(libraries, LIBRARY)}),
-        ("implementations", {**names.IMPLEMENTATIONS, "mykernel:attend": OWN}),
+        ("layers", {**layers, "package.module:Class": OWN, **dict.fromkeys(libraries, LIBRARY)}),
+        ("implementations", {**implementations, "mykernel:attend": OWN}),
         ("options of implementations, as in online[block_tokens=64]", options),
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),

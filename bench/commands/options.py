@@ -11,15 +11,15 @@ from bench.commands import say
 from bench.commands.progress import waiting
 from bench.engine import admission
 from bench.machine import facts
-from bench.plan.case import COLUMNS, Point
+from bench.plan.case import COLUMNS
 from bench.plan.columns import READERS, PointColumn, Role, ValueKind, flag
-from bench.plan.device import CPU, CUDA, default_sweep
+from bench.plan.device import CPU, CUDA
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
 from bench.plan.invocation import short
-from bench.plan.layers import LAYERS, shapes_itself
-from bench.plan.names import check_layers, check_own, search_path
-from bench.plan.sweep import SETTINGS, Request, Sweep, load_sweep
+from bench.plan.layers import LAYERS
+from bench.plan.names import search_path
+from bench.plan.sweep import SETTINGS, Request, Shown, Sweep, load_sweep
 from bench.show.text import listed
 from bench.store import files, plan
 from bench.store.environment import ENVIRONMENT
@@ -143,11 +143,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
         _check_folder(Path(option.run))
     wanted: Sweep
     wanted, _ = all_of(lambda: plan.wanted(request(option)), lambda: fail_on(option))
-    all_of(
-        lambda: check_own(wanted.implementations),
-        lambda: check_layers(wanted.points),
-        lambda: admission.check_threads(wanted),
-    )
+    admission.check_threads(wanted)
     return wanted
 
 
@@ -170,7 +166,7 @@ def request(option: argparse.Namespace) -> Request:
         lambda: parse_shard(option.shard) if option.shard else None,
     )
     return facts.here(
-        default_sweep(given.get("device", ())) if option.sweep is None else option.sweep,
+        option.sweep or "",
         overrides=given,
         implementations=implementations,
         baseline=option.baseline,
@@ -181,48 +177,38 @@ def request(option: argparse.Namespace) -> Request:
         shard=shard,
         run=Path(option.run) if option.run else None,
         extend=option.extend,
-        is_named=option.sweep is not None,
-        shaped=_shaped,
-        say=_warn,
+        look=_looked,
+        say=lambda line: say(f"warning: {line}", stderr=True),
     )
 
 
-def _warn(line: str) -> None:
-    say(f"warning: {line}", stderr=True)
-
-
-def _shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    modules = dict.fromkeys(point.layer for point in points if shapes_itself(point.layer))
-    if not modules:
-        return points
+def _looked(layers: Sequence[str]) -> Shown:
     from bench.engine import model_look  # slow to import
 
-    with waiting(f"importing torch and {listed([*modules])}, to see the shapes"):
-        return model_look.shaped(points, say=_warn)
+    with waiting(f"importing torch and {listed(layers)}, to see the shapes"), model_look.looking(layers) as pool:
+        return model_look.shown(pool, layers)
 
 
 def product(
     implementations: Sequence[str],
     columns: Mapping[str, Any],
     asked: Mapping[str, Any],
-    shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] | None = None,
+    look: Callable[[Sequence[str]], Shown] = _looked,
 ) -> Sweep:
     """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
 
-    Raises WrongRequest if this machine can't measure it.
+    `look` is as in a Request. Raises WrongRequest if this machine can't measure it.
     """
     request = facts.here(
-        default_sweep(columns.get("device", ())),
         implementations=implementations,
         control=False,
         overrides=columns,
         effort=asked,
         product=True,
         path=search_path(),
-        shaped=shaped or _shaped,
+        look=look,
     )
     wanted = load_sweep(request)
-    check_layers(wanted.points)
     admission.check_threads(wanted)
     admission.check_devices(wanted)
     return wanted

@@ -35,7 +35,7 @@ from bench.show.text import shared
 from bench.stats.contrasts import Values, contrasts, prior, values
 from bench.stats.estimates import PAIR, interval
 from bench.store import units
-from impls.catalogue import parse
+from impls.catalogue import name_of
 
 POLL_S = 0.2
 """The seconds between two looks at the file."""
@@ -167,7 +167,7 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
 
     Raises WrongRequest if they ask for several, or if the kernel is no module of the user's.
     """
-    usual = AS_IS if names.is_module(arguments.layer) else Sweep.baseline
+    usual = AS_IS if ":" in (arguments.layer or "") else Sweep.baseline
     given: list[str] = arguments.names if len(arguments.names) > 1 else [usual, *arguments.names]
     asked = options.product(given, options.overrides(arguments), options.effort(arguments))
     if len(given) > 2 or ":" not in given[-1]:
@@ -181,7 +181,7 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
 
 def _file(name: str) -> Path:
     """Return the file of a kernel's module."""
-    module = parse(name).base.partition(":")[0]
+    module = name_of(name).module
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.origin:
         raise WrongRequest(f"{module} has no file that could be watched")

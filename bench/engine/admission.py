@@ -6,12 +6,12 @@ from bench.machine import facts, nvml
 from bench.plan.case import Case, Point
 from bench.plan.device import CPU, CUDA, numbered
 from bench.plan.errors import WrongRequest
-from bench.plan.layers import ITEM_BYTES, is_own, scores
+from bench.plan.layers import ITEM_BYTES, layer_of, scores
 from bench.plan.layers import least_bytes as tensors_bytes
 from bench.plan.sweep import Sweep
 from bench.sampling.inputs import LONG_SCORES, ROWS
 from bench.store import units
-from impls.catalogue import ALL, IMPLEMENTATIONS, ONE
+from impls.catalogue import ALL, ONE, name_of
 
 REFERENCE_BYTES = 8
 """The reference is computed in float64."""
@@ -100,7 +100,7 @@ def reference_bytes(point: Point) -> int:
 
     Whether a layer of the user's own holds scores is unknown, so there they are left out.
     """
-    held = 0 if is_own(point.layer) else scores(point)
+    held = 0 if layer_of(point.layer).is_module else scores(point)
     if held > LONG_SCORES:
         held = max(LONG_SCORES, ROWS * point.num_heads * point.kv_tokens)
     return tensors_bytes(point) + REFERENCE_SCORES * held * REFERENCE_BYTES
@@ -118,8 +118,7 @@ def least_bytes(case: Case) -> int:
 
 def _scores_bytes(case: Case) -> int:
     point = case.point
-    if is_own(point.layer):
+    if layer_of(point.layer).is_module:
         return 0
     every = point.batch * scores(point) * ITEM_BYTES[point.dtype]
-    entry = IMPLEMENTATIONS.get(case.implementation)
-    return {ALL: every, ONE: every // point.num_heads}.get(entry.scores, 0) if entry else 0
+    return {ALL: every, ONE: every // point.num_heads}.get(name_of(case.implementation).entry.scores, 0)

@@ -15,7 +15,7 @@ from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues
 from bench.sampling.requests import Compare, Compared, CompareTimed, Expect, Expected, Outcome, Rates, Request
 from bench.store import units
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
-from impls.catalogue import accuracy
+from impls.catalogue import name_of
 
 R = TypeVar("R")
 
@@ -119,7 +119,7 @@ class PointJudge:
     @staticmethod
     def _allowed(member: Member) -> float:
         """Return up to which share a member may be off: 0 unless it declares another accuracy."""
-        return (member.allow_error or 0.0) if accuracy(member.implementation) else 0.0
+        return (member.allow_error or 0.0) if name_of(member.implementation).accuracy else 0.0
 
     def _compared(self, member: Member, check: str, request: Request[Compared | Outcome]) -> Compared:
         """Return how outputs compare that are handed over, once; raises Ended if they are incorrect."""
@@ -133,7 +133,7 @@ class PointJudge:
             raise Died("error", reply.detail, is_outside=True)
         if reply.reason:
             member.metrics |= {"error": reply.error, "tolerance": reply.tolerance}
-            own = accuracy(member.implementation)
+            own = name_of(member.implementation).accuracy
             is_off = own and not self._allowed(member) and reply.error is not None
             hint = f"it computes in {own}: --allow-error {ALLOWED} accepts it up to that share" if is_off else ""
             raise Ended("incorrect", "; ".join(filter(None, [reply.reason, hint, self.remark, member.remark])))
@@ -145,7 +145,7 @@ class PointJudge:
         Raises Ended if the time is impossible for its work, unless other processes were busy meanwhile.
         """
         assert self.work is not None
-        own, error = accuracy(member.implementation), member.metrics.get("error")
+        own, error = name_of(member.implementation).accuracy, member.metrics.get("error")
         off = f"computes in {own}: off by {units.percent(error)} of the largest value" if own and error else ""
         member.detail = "; ".join(filter(None, [self.remark, member.doubt, member.waiting.doubt, off]))
         member.metrics |= {"flops": self.work.flops, "least_bytes": self.work.least_bytes}

@@ -15,11 +15,12 @@ from bench.plan.case import Point
 from bench.plan.device import CUDA, KINDS
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import SUITE
-from bench.plan.names import is_own_code, libraries
+from bench.plan.layers import layer_of
+from bench.plan.names import libraries
 from bench.plan.sweep import Sweep
 from bench.plan.work import Roof
 from bench.sampling.requests import Check, Checked, Warm
-from impls.catalogue import IMPLEMENTATIONS, parse
+from impls.catalogue import name_of
 
 MODULE = f"{SUITE}.measure.server"
 """The module of a server; it is not imported here, because it imports torch."""
@@ -219,7 +220,7 @@ class Pool:
         a time can use a GPU of the points, or if torch can use no device of them.
         """
         devices = list(dict.fromkeys(point.device for point in points if point.kind is CUDA))
-        layers = [*dict.fromkeys(point.layer for point in points if needed and is_own_code(point.layer))]
+        layers = [*dict.fromkeys(point.layer for point in points if needed and layer_of(point.layer).is_users)]
         request = Check(self.implementations, needed, layers, devices)
         try:
             reply = self._of(points[0]).plain().ask(request, CHECK_S)
@@ -257,8 +258,7 @@ class Pool:
 
     def _warm(self, kind: str) -> Warm:
         """Return the request to a server to use once what the processes that it forks will use."""
-        entries = (IMPLEMENTATIONS.get(parse(name).base) for name in self.implementations)
-        traces = bool(self.libraries) or any(entry is not None and entry.compiles for entry in entries)
+        traces = bool(self.libraries) or any(name_of(name).entry.compiles for name in self.implementations)
         if KINDS[kind].is_forked_warm:
             return Warm(traces, self.with_gradients, self.implementations, self.libraries)
         return Warm(traces, self.with_gradients)

@@ -25,7 +25,7 @@ from bench.sampling.judged import kept_of
 from bench.sampling.requests import Arrive, Finish, Prepare, Prepared, Sample, Sampled
 from bench.sampling.rounds import Length, sample, timings
 from bench.store.record import Samples
-from impls.catalogue import IMPLEMENTATIONS, parse
+from impls.catalogue import name_of
 
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
@@ -83,7 +83,7 @@ class Replicate:
             shifts={NORMAL: 0, PEAKED: 0, AFTERWARDS: self._rng.randrange(1, SHIFTS)},
             core=self._rng.choice(self._cores) if self._cores else None,
         )
-        if self._cores and any(_keeps_core(member.implementation) for member in members):
+        if self._cores and any(name_of(member.implementation).entry.keeps_core for member in members):
             self._cores = [self._draws.core]
         self._judges: dict[tuple[Pool, Point], PointJudge] = {}
 
@@ -292,11 +292,6 @@ def _samples(by_round: Mapping[int, rounds.Sample]) -> Samples:
     timings_s, switches, others, hosts = zip(*by_round.values(), strict=True)
     host_s = tuple(each for each in hosts if each is not None)
     return Samples(tuple(by_round), timings_s, switches, tuple(round(share, 2) for share in others), host_s)
-
-
-def _keeps_core(name: str) -> bool:
-    entry = IMPLEMENTATIONS.get(parse(name).base)
-    return entry is not None and entry.keeps_core
 
 
 def _cores(point: Point) -> list[int]:

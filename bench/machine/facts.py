@@ -89,7 +89,7 @@ def variables() -> dict[str, str]:
     }
 
 
-def here(sweep: str, **asked: Any) -> Request:
+def here(sweep: str = "", **asked: Any) -> Request:
     """Return a request with this machine's threads."""
     return Request(sweep, threads=default_threads(), **asked)
 

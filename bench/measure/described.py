@@ -8,7 +8,7 @@ from bench.measure import user_code, workload
 from bench.measure.forking import Channel
 from bench.plan.device import CPU
 from bench.sampling.requests import Describe
-from impls.catalogue import parse
+from impls.catalogue import name_of
 from impls.lookup import check
 
 
@@ -21,9 +21,8 @@ def described(request: Describe, channel: Channel) -> dict[str, Any]:
     before, point = {*sys.modules}, replace(request.point, device=CPU.name)
     workload.set_up(point)
     work = workload.make(point)
-    bases = [parse(name).base for name in (point.layer, request.implementation)]
     check(request.implementation)
-    named = {base.partition(":")[0].partition(".")[0] for base in bases}
+    named = {name_of(name).module.partition(".")[0] for name in (point.layer, request.implementation)}
     modules = user_code.imported_since(before, named)
     weights = [(name, [*tensor.shape]) for name, tensor in workload.weights(work.layer).items()]
     return {

@@ -20,7 +20,7 @@ from bench.modules.graph.running import InGraph
 from bench.modules.wrapper import Wrapper
 from bench.plan.device import Kind
 from bench.plan.layers import ITEM_BYTES
-from impls.catalogue import IMPLEMENTATIONS, parse
+from impls.catalogue import name_of
 from impls.contract import attribute, is_ours
 
 METADATA = frozenset(
@@ -143,8 +143,7 @@ def kernels(events: Iterable[Any], kind: Kind) -> tuple[str, ...]:
 
 def fallback(implementation: str, ran: Iterable[str]) -> str:
     """Return a text with the kernels that ran instead of an implementation's required one, empty if that one ran."""
-    entry = IMPLEMENTATIONS.get(parse(implementation).base)
-    expected = entry.kernel if entry else ""
+    expected = name_of(implementation).entry.kernel
     if not expected or any(expected in kernel for kernel in ran):
         return ""
     algorithms = [kernel for kernel in ran if ATTENTION.search(kernel)]

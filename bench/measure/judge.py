@@ -21,7 +21,7 @@ from bench.measure.reference import Check
 from bench.measure.speed import DeviceRates
 from bench.plan.case import Point
 from bench.plan.errors import NOT_FINITE
-from bench.plan.layers import is_own
+from bench.plan.layers import layer_of
 from bench.plan.work import Roof
 from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, InputValues, TimedCall
 from bench.sampling.requests import Compare, Compared, CompareTimed, Expect, Expected, Outcome, Rates
@@ -109,7 +109,7 @@ class Judge:
             self._state = process_state.ProcessState()
             work = workload.make(point, seed)
             with all_cores(point):
-                if self._work is None and is_own(point.layer):  # the suite's own are known to be functions
+                if self._work is None and layer_of(point.layer).is_module:  # the suite's own are known to be functions
                     function.check(work)
                 self._work, self._checks, self._peak = work, {}, reference.peak(work)
         return self._work

@@ -13,10 +13,9 @@ import impls
 from bench.measure import user_code
 from bench.modules.making import make, maker_of
 from bench.modules.stated import flops
-from bench.modules.uncalled import uncalled
 from bench.modules.wrapper import check_plain, copied, inner_of
-from bench.plan import layers
 from bench.plan.case import COLUMNS, Point
+from bench.plan.layers import layer_of
 from impls.catalogue import NO_MASK
 
 TRAINED = ("train", "backward")
@@ -35,11 +34,12 @@ def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
 
 def made(point: Point) -> tuple[nn.Module, Shapes]:
     """Return the module of a point, and the shapes of its inputs."""
-    columns = (column for column in COLUMNS.values() if column.name not in layers.fixed(point.layer))
+    of = layer_of(point.layer)
+    columns = (column for column in COLUMNS.values() if column.name not in of.fixed)
     required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
-    layer, shapes = make(layers.module_of(point.layer), dataclasses.asdict(point), required)
+    layer, shapes = make(of.path, dataclasses.asdict(point), required)
     draw_weights: Callable[[], None] | None = getattr(layer, "draw_weights", None)
-    if draw_weights and not layers.is_own(point.layer):  # a stranger's may mean something else
+    if draw_weights and not of.is_module:  # a stranger's may mean something else
         draw_weights()
     return layer, shapes
 
@@ -50,8 +50,9 @@ def traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int
     The layer lies on the CPU in float32; its inputs may be on another device, in another dtype. One of the suite is not
     called: torch's first use of the device "meta" imports the compiler, for more than a second.
     """
-    if not layers.is_own(point.layer):
-        return torch.Size(layers.output_shape(point)), layers.flops(point)
+    of = layer_of(point.layer)
+    if not of.is_module:
+        return torch.Size(of.output(point)), of.flops(point)
     on_meta = tuple(cast_to(x, "meta", torch.float32) for x in xs)
     try:
         result, counted = _counted(point, copied(layer).to("meta"), on_meta)
@@ -77,7 +78,11 @@ def counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[An
         if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
             with suppress(Exception):
                 return _counted(point, copied(layer), xs, with_graph=False)
-        raise impls.Unresolved(uncalled(layer, point, xs, error, user_code.said(error))) from error
+        given, said = ", ".join(str([*x.shape]) for x in xs), user_code.said(error)
+        raise impls.Unresolved(
+            f"layer {point.layer!r} was called with {given}: {said}; if it takes another input, write its shape as "
+            f"[input={point.batch}x…], or all arguments as [input=mymodule:function]"
+        ) from error
 
 
 def _counted(point: Point, layer: nn.Module, xs: Tensors, *, with_graph: bool = True) -> tuple[Any, int | None]:

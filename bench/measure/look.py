@@ -24,13 +24,14 @@ from bench.modules.core import wrapped
 from bench.modules.graph import cores
 from bench.modules.graph.source import written_lines
 from bench.modules.graph.tracing import Traced, Untraceable, traced
+from bench.modules.inputs import is_function
 from bench.modules.switches import FUSED_ATTN, switch_of
 from bench.modules.wrapper import Wrapper
-from bench.plan import layers
 from bench.plan.case import Point
 from bench.plan.device import HOST
+from bench.plan.layers.module import of_core
 from bench.sampling.requests import Look, Shape
-from impls.catalogue import GRAPH
+from impls.catalogue import GRAPH, name_of
 from impls.contract import parameters_of
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
@@ -90,7 +91,6 @@ def look(request: Look, channel: Channel) -> dict[str, Any]:
         "has_whole": any(each in WHOLE for each in plain),
         "graph_kernels": in_graph,
         "settings": tried,
-        "shape": {**_columns(of.cores, model, point), "batch": point.batch},
         "paste": dict(switch.lines) if (switch := switch_of(model)) else {},
         "flags": _flags(model.get_submodule(layer) for layer in {core.layer for core in of.cores}),
     }
@@ -129,26 +129,29 @@ def _step(graph: Callable[..., torch.Tensor], model: Wrapper, work: workload.Wor
 
 
 def shape(request: Shape, channel: Channel) -> dict[str, int]:
-    """Return the columns of a module's largest core, or those of its input if no core is found, and its batch.
+    """Return the columns of a module's largest core, or those of its input if no core is found.
 
+    If its name says its input, the batch of that is among them.
     Raises `impls.Unresolved` if the module can't be made or called.
     """
     point = request.point
     channel.announce("model")
-    model, _ = workload.shown(point)
+    model = workload.shown(point)
     channel.announce("first call")
     try:
         seen = cores.found(traced(model, model.zeros())).cores
     except Untraceable:
         seen = ()
-    return {**_columns(seen, model, point), "batch": model.batch}
+    given = name_of(point.layer).input
+    batch = model.batch if is_function(given) else int(given.partition("x")[0] or 0)
+    return {**_columns(seen, model, point), **({"batch": batch} if batch else {})}
 
 
 def _columns(seen: Sequence[cores.Core], model: Wrapper, point: Point) -> dict[str, int]:
     """Return the columns of the largest of a module's cores, or those of its input without one."""
     if seen:
         largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
-        return layers.of_core(dataclasses.asdict(largest), point.layer)
+        return of_core(dataclasses.asdict(largest), point.layer)
     *tokens, width = model.items[0]
     return {"num_tokens": max(1, math.prod(tokens)), "token_len": width, "channels": width, "num_heads": 1}
 

@@ -39,12 +39,11 @@ from bench.measure.process_state import LeftChanged, ProcessState, kept
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.case import HUGE, RETAINED
 from bench.plan.device import GRAPH, HOST
-from bench.plan.names import is_own
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED
 from bench.sampling.judged import kept_of
 from bench.sampling.requests import Finish, Outcome, Prepare, Prepared, Sample, Sampled
 from impls.attend.sdpa import explained
-from impls.catalogue import parse
+from impls.catalogue import name_of
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
@@ -114,7 +113,7 @@ class MeasuredCase:
         if request.cache:
             os.environ[compilation.CACHE] = request.cache
         self._core = request.core
-        if request.core is not None and (is_own(name) or not impls.compiles(name)):
+        if request.core is not None and not name_of(name).entry.compiles:
             run_on(request.core)  # one of ours that compiles uses all cores for that, as with its user
         workload.set_up(request.point)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
@@ -128,7 +127,7 @@ class MeasuredCase:
         impls.activate(name)
         self._channel.announce("import")
         begin, state = perf_counter(), ProcessState()
-        impls.resolve(parse(name).base)
+        impls.resolve(name_of(name).base)
         if changes := state.changes():
             raise LeftChanged(f"{changes} (when it was imported)")
         self._import_s = perf_counter() - begin

@@ -28,7 +28,7 @@ from bench.modules.wrapper import NOTHING, copied
 from bench.plan.device import CPU
 from bench.plan.layers import scores
 from bench.sampling.inputs import LONG_SCORES, PART_ROWS, PEAKED, ROWS, TIMED, InputValues, TimedCall
-from impls.catalogue import shapes_itself
+from impls.catalogue import name_of
 from impls.contract import Unsupported, with_attend
 from impls.sdpa_calls import SDPAReplaced, mask_cast, names_of_sdpa
 
@@ -272,7 +272,7 @@ def _select(
 def _items(workload: Workload) -> list[int]:
     """Return the items that are compared with float64."""
     point = workload.point
-    is_small = point.batch * scores(point) <= WHOLE_BATCH_SCORES and not shapes_itself(point.layer)
+    is_small = point.batch * scores(point) <= WHOLE_BATCH_SCORES and not name_of(point.layer).shapes_itself
     if is_small or point.batch <= ITEMS:
         return [*range(point.batch)]
     return [*random.SystemRandom().sample(range(point.batch - 1), ITEMS - 1), point.batch - 1]

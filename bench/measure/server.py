@@ -32,7 +32,6 @@ from bench.measure.forking import Channel, ForkServer, Serve, serve
 from bench.measure.measured_case import MeasuredCase
 from bench.modules import sources
 from bench.plan.device import CPU
-from bench.plan.names import is_own
 from bench.sampling.requests import (
     Arrive,
     Check,
@@ -50,6 +49,7 @@ from bench.sampling.requests import (
     Shape,
     Warm,
 )
+from impls.catalogue import name_of
 from impls.lookup import check
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def warm(request: Warm) -> None:
     if request.gradients:
         with contextlib.suppress(ImportError):  # torch.autograd.grad imports it, with sympy, for most of a second
             importlib.import_module("torch.fx.experimental.symbolic_shapes")
-    if any(impls.compiles(name) for name in request.implementations if not is_own(name)):
+    if any(name_of(name).entry.compiles for name in request.implementations):
         with contextlib.suppress(Exception):
             _compile_once()
     for library in request.libraries:
@@ -112,9 +112,9 @@ def checked(request: Check, _channel: Channel) -> Checked:
         for name in request.devices
         if device(name).is_exclusive
     ]
-    mistakes += _unresolved(name for name in request.needed if not is_own(name))
+    mistakes += _unresolved(name for name in request.needed if not name_of(name).is_own)
     before = {*sys.modules}
-    mistakes += _unresolved(name for name in request.needed if is_own(name))
+    mistakes += _unresolved(name for name in request.needed if name_of(name).is_own)
     for layer in request.layers:
         with contextlib.suppress(Exception, SystemExit):  # its rows say why
             importlib.import_module(layer.partition(":")[0])
@@ -131,7 +131,7 @@ def arrived(request: Arrive, _channel: Channel) -> Done:
     os.environ[compilation.CACHE] = request.cache
     with contextlib.suppress(Exception):
         workload.set_up(request.point)
-        if not is_own(request.implementation) and impls.compiles(request.implementation):
+        if name_of(request.implementation).entry.compiles:
             compilation.warm_toolchain(device(request.point.device).place)
     return Done()
 

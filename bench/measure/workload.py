@@ -103,8 +103,8 @@ class Workload:
         """
         if self.lengths:
             return Work(self.flops, layers.least_bytes(self.point))
-        is_own = layers.is_own(self.point.layer)
-        held = self.layer.parameters() if is_own else self.layer.state_dict().values()
+        is_module = layers.layer_of(self.point.layer).is_module
+        held = self.layer.parameters() if is_module else self.layer.state_dict().values()
         tensors = [*self.inputs(), self.direction, *held]
         return Work(self.flops, sum(tensor.nbytes for tensor in tensors))
 
@@ -357,7 +357,6 @@ def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
         torch.manual_seed(seed)
         with _python_seeded(seed):
             layer, shapes = made(point)
-        point = dataclasses.replace(point, batch=shapes[0][0])
         layer.train(point.mode != "inference")
         torch.manual_seed(seed + VALUES_SEED)
         number, spread = sum(map(math.prod, shapes)) + SHIFTS, spread_of(layer)
@@ -434,13 +433,13 @@ def load(layer: nn.Module, path: str) -> dict[str, Any]:
     return saved
 
 
-def shown(point: Point) -> tuple[Wrapper, Shapes]:
-    """Return the module of a point, to be looked at on a CPU, and the shapes of an item; raises as `make` does."""
+def shown(point: Point) -> Wrapper:
+    """Return the module of a point on a CPU after a call, to be looked at; raises as `make` does."""
     set_up(dataclasses.replace(point, device=CPU.name))
     layer, shapes = made(point)
     items = tuple(shape[1:] for shape in shapes)
     counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))
-    return wrapped(layer, items), items
+    return wrapped(layer, items)
 
 
 def subject(workload: Workload, implementation: str) -> Subject:

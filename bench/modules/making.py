@@ -18,7 +18,7 @@ from bench.modules.inside import inside
 from bench.modules.sources import SOURCES, constructed, mended
 from bench.modules.stated import SEVERAL, Shapes, shapes, takes_point
 from bench.modules.wrapper import Given, Wrapper, X
-from impls.catalogue import ALIASES, NO_MASK, parse, with_option
+from impls.catalogue import ALIASES, NO_MASK, Name, name_of, with_option
 from impls.contract import (
     POSITIONAL,
     VARIABLE,
@@ -65,12 +65,6 @@ OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "valu
 SMALL = 0.1
 """A parameter whose numbers are all the same and smaller than this hides the layers before it."""
 
-OBJECTS = (
-    "an object, such as a configuration, can't be written in brackets: name a function of yours that returns the "
-    "module, as mymodule:make"
-)
-"""What to do for a module that needs what no option can hold."""
-
 HIDDEN = "_hidden_by"
 """The attribute in which a module keeps the numbers that its parameters had before."""
 
@@ -81,21 +75,20 @@ WEIGHT_SD, GAMMA = 0.02, 0.5
 def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[nn.Module, Shapes]:
     """Return a module with random weights, and the shapes of its inputs at a point with these columns.
 
-    `name` is `module:attribute`, or a library's; `required` are columns that the module must take. A batch of 0 is that
-    of the function of inputs in the name.
+    `name` is `module:attribute`, or a library's; `required` are columns that the module must take.
     A module that is no layer of the suite is in a wrapper.
     Raises Unresolved if the module can't be made or breaks the contract, `Unsupported` if it doesn't take a required
     column or can't be called alone.
     """
-    parsed = parse(name)
+    parsed = name_of(name)
     options = dict(parsed.options)
     path, given = str(options.pop("at", "")), options.pop("input", None)
-    source, _, base = parsed.base.partition(":")
-    if source in SOURCES:
+    if parsed.module in SOURCES:
         _check_taken(name, columns, required, ())
-        module: nn.Module = SOURCES[source](base, given, options, is_outer=bool(path))
+        model = parsed.base.partition(":")[2]
+        module: nn.Module = SOURCES[parsed.module](model, given, options, is_outer=bool(path))
     else:
-        module = _constructed(name, options, {"mask": NO_MASK} if given else columns, required)
+        module = _constructed(parsed, options, {"mask": NO_MASK} if given else columns, required)
         module = _ready(module, given, name, columns, is_outer=bool(path))
     if not is_ours(module):
         show_all(module)
@@ -109,25 +102,24 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
 
 def maker_of(name: str) -> Callable[..., Any] | None:
     """Return the class or function that makes a module; None for a library's model."""
-    base = parse(name).base
-    return None if base.partition(":")[0] in SOURCES else maker(base)
+    parsed = name_of(name)
+    return None if parsed.module in SOURCES else maker(parsed.base)
 
 
-def _constructed(name: str, options: dict[str, Any], columns: Columns, required: Collection[str]) -> nn.Module:
+def _constructed(name: Name, options: dict[str, Any], columns: Columns, required: Collection[str]) -> nn.Module:
     """Return what a class or function makes from options and columns; raises Unresolved if it is no module."""
-    base = parse(name).base
-    make_it = maker(base)
+    make_it = maker(name.base)
     arguments = _arguments(name, make_it, columns, options)
-    _check_taken(base, columns, required, (*arguments, *(INPUTS if takes_point(make_it, SEVERAL) else ())))
+    _check_taken(name.base, columns, required, (*arguments, *(INPUTS if takes_point(make_it, SEVERAL) else ())))
     every = {**arguments, **options}
-    call = f"{base}({', '.join(f'{key}={value!r}' for key, value in every.items())})"
+    call = f"{name.base}({', '.join(f'{key}={value!r}' for key, value in every.items())})"
     module = constructed(call, lambda: make_it(**every))
     if not isinstance(module, nn.Module):
-        raise Unresolved(f"layer {base!r} must make a torch.nn.Module, got {type(module).__name__}")
+        raise Unresolved(f"layer {name.base!r} must make a torch.nn.Module, got {type(module).__name__}")
     mask = columns["mask"]
     is_masked = takes_core(attribute(module, "attend")) or (mask != NO_MASK and "mask" in arguments)
     if is_masked and mask_of(module) != mask and "mask" not in options:  # there it is the layer's own
-        raise Unresolved(f"layer {base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
+        raise Unresolved(f"layer {name.base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     return module
 
 
@@ -148,15 +140,14 @@ def _check_taken(name: str, columns: Columns, required: Collection[str], argumen
         raise Unsupported(f"layer {name!r} does not take {' and '.join(missing)}, which the point asks for")
 
 
-def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(name: Name, make_it: Callable[..., Any], columns: Columns, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that a constructor's parameters name, but for those that options give."""
-    base = parse(name).base
     parameters = {each.name: each for each in parameters_of(make_it)}
     takes_all = any(each.kind in VARIABLE for each in parameters.values()) or not parameters
     if unknown := [] if takes_all else [option for option in options if option not in parameters]:
         near = difflib.get_close_matches(unknown[0], parameters, n=1)
         hint = f"; did you mean {near[0]}?" if near else f"; expected some of {', '.join(parameters)}"
-        raise Unresolved(f"layer {base!r} has no argument {unknown[0]!r}{hint}")
+        raise Unresolved(f"layer {name.base!r} has no argument {unknown[0]!r}{hint}")
     arguments: dict[str, Any] = {}
     missing: list[str] = []
     for key, parameter in parameters.items():
@@ -169,9 +160,12 @@ def _arguments(name: str, make_it: Callable[..., Any], columns: Columns, options
         elif is_open:
             missing.append(key)
     if missing:
-        whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name)
+        whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name.text)
         given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
-        raise Unresolved(f"layer {base!r} asks for {', '.join(missing)}, which {given}; write {whole}; {OBJECTS}")
+        raise Unresolved(
+            f"layer {name.base!r} asks for {', '.join(missing)}, which {given}; write {whole}, or name a function of "
+            "yours that returns the module, as mymodule:make"
+        )
     return arguments
 
 
@@ -226,7 +220,7 @@ def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:
     """Return the shapes of a module's inputs: those of its wrapper, those that it states, or that of tokens."""
     if isinstance(module, Wrapper):
-        return tuple((columns["batch"] or module.batch, *item) for item in module.items)
+        return tuple((columns["batch"], *item) for item in module.items)
     return _stated(name, module, columns) or _tokens(columns)
 
 

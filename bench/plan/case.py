@@ -10,7 +10,7 @@ from bench.plan.columns import REQUIRED, PointColumn, Role, ValueKind, column, d
 from bench.plan.device import COLD, CPU, GRAPH, HOST, HOT, Kind, kind
 from bench.plan.invocation import short
 from bench.plan.lengths import FORM, LIST, RULE, of_items
-from impls.catalogue import FIXED, is_model
+from impls.catalogue import FIXED, name_of
 
 RETAINED, HUGE = "retained", "retained-huge"
 """Values of `allocator`: freed memory stays with the process. In runs older than schema version 11 the second asked for
@@ -47,7 +47,7 @@ def _few_lengths(lengths: str) -> str:
 
 def _if_model(name: str) -> Callable[[Any], Any]:
     """Return the usual value of a column that a model doesn't have: whatever it is, for the model's name says more."""
-    return lambda point: getattr(point, name) if is_model(point.layer) else REQUIRED
+    return lambda point: getattr(point, name) if name_of(point.layer).is_model else REQUIRED
 
 
 def _path_first(layer: str) -> str:

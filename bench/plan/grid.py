@@ -12,9 +12,10 @@ from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, of_role
 from bench.plan.columns import DERIVED, REQUIRED, Role, ValueKind
 from bench.plan.device import kind
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
-from bench.plan.layers import LAYERS, complete, given_by_all, is_layer, shapes_itself
-from bench.plan.names import PRINTED, misspelled
-from impls.catalogue import SOURCES
+from bench.plan.layers import LAYERS, complete, layer_of
+from bench.plan.layers.module import Module
+from bench.plan.names import PRINTED, misspelled, read
+from impls.catalogue import SOURCES, name_of
 
 Values = Mapping[str, Any]
 """A value or a list of values for each column of a point; whole numbers may be a range such as `"128:2048:128"`."""
@@ -39,22 +40,23 @@ OF_THE_MACHINE = ("threads", "allocator")
 """The columns that follow from the machine if a sweep doesn't give them: another node may have other values."""
 
 
-def expand(values: Values, usual: Values | None = None) -> Iterator[Point]:
-    """Yield the points of the product of all values, the first key varying slowest.
+def expand(values: Values, usual: Values | None = None, shown: Values | None = None) -> Iterator[Point]:
+    """Yield the points of the product of all values, which have one layer; the first key varies slowest.
 
-    `usual` holds for what neither the values nor the names of layers give.
-    Raises WrongRequest for unknown keys, missing ones, and values that break a rule, all of them in one message.
+    `usual` holds for what neither the values nor the layer gives, `shown` are the columns that a module has shown
+    whose name says its input.
+    Raises WrongRequest for unknown keys, missing ones, and values that break a rule.
     """
     whole = {**(usual or {}), **values}
-    mistakes, layer = mistakes_in(whole), whole.get("layer", [])
-    given = frozenset() if mistakes_in({"layer": layer}) else given_by_all(_listed("layer", layer))
-    values = {key: value for key, value in whole.items() if key in values or key not in given}
-    mistakes += [
+    refuse(mistakes_in(whole))
+    (name,) = layers_of(whole)
+    layer = Module(name_of(name), shown) if shown else layer_of(name)
+    values = {**layer.usable(usual or {}), **values, "layer": name}
+    refuse(
         f"{key} is missing; every point needs it"
         for key, column in COLUMNS.items()
-        if key not in values and key not in given and column.default is not DERIVED
-    ]
-    refuse(mistakes)
+        if key not in {*values, *layer.fixed, *layer.without} and column.default is not DERIVED
+    )
     lists = [_listed(key, value) for key, value in values.items()]
     if (number := math.prod(map(len, lists))) > MOST_POINTS:
         raise WrongRequest(f"the grid has {number:,} points; a grid may have {MOST_POINTS:,}")
@@ -64,7 +66,12 @@ def expand(values: Values, usual: Values | None = None) -> Iterator[Point]:
             point["qk_scale"] = float(point["qk_scale"])
         point.setdefault("timing", kind(point["device"]).timings[0])
         point.setdefault("allocator", RETAINED)
-        yield Point(**complete(point))
+        yield Point(**complete(point, layer))
+
+
+def layers_of(values: Values) -> list[Any]:
+    """Return the layers that values name, the default one if they name none."""
+    return _listed("layer", values.get("layer", DEFAULTS["layer"]))
 
 
 def mistakes_in(values: Values) -> list[str]:
@@ -87,10 +94,11 @@ def mistakes_in(values: Values) -> list[str]:
 def _check_own_layer(name: str) -> None:
     if line := misspelled(name, "layer"):
         raise WrongRequest(line)
-    if not is_layer(name):
+    module, _, attribute = name.partition(":")
+    if not (module and attribute):
         expected = (*LAYERS, "module:attribute", *(f"{source}:NAME" for source in SOURCES))
         raise WrongRequest(f"layer = {name!r} must be one of {', '.join(expected)}{suggestion(name, expected)}")
-    shapes_itself(name)  # refuses what can't be read
+    read(name)
 
 
 def _listed(key: str, value: object) -> list[Any]:

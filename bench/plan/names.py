@@ -4,47 +4,31 @@ import contextlib
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
 
-from bench.plan import layers
-from bench.plan.case import CONTROL, Point
+from bench.plan.case import CONTROL
 from bench.plan.controls import CONTROLLING
-from bench.plan.errors import refuse, suggestion, unknown_names
+from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.invocation import short
-from impls import catalogue
-from impls.catalogue import SOURCES, parse
-
-LAYERS = {name: layer.meaning for name, layer in layers.LAYERS.items()}
+from bench.plan.layers import layer_of
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, SOURCES, VALUES, Name, name_of
 
 PRINTED = f"those of `{short()} list`"
 """Where all names stand, in place of a long list of them."""
 
-IMPLEMENTATIONS = {name: entry.meaning for name, entry in catalogue.IMPLEMENTATIONS.items()}
-
 USUAL_ATTRIBUTES = {"implementation": "attend", "layer": "MyAttention", "model": "make"}
 """The attributes that an error line proposes if a name has none."""
-
-
-def is_implementation(name: str) -> bool:
-    """Return whether a name may be an implementation; `module:attribute` is checked later, at its import."""
-    try:
-        base = parse(name).base
-    except ValueError:
-        return False
-    module, colon, attribute = base.partition(":")
-    return bool(module and attribute) if colon else base in known_names()
 
 
 @cache
 def check_texts(implementation: str, layer: str, *others: str) -> None:
     """Raise ValueError for texts of a case that no request can have: the grammar of names, and control characters."""
     for name in filter(None, (implementation, layer)):
-        parse(name)
+        name_of(name)
     for text in (implementation, layer, *others):
         if CONTROLLING.search(text):
             raise ValueError(f"the texts of a case must hold no control characters, got {text!r}")
@@ -52,29 +36,22 @@ def check_texts(implementation: str, layer: str, *others: str) -> None:
 
 def known_names() -> tuple[str, ...]:
     """Return the names of implementations: the suite's own, and those of installed packages, none of them CONTROL."""
-    installed = (entry.name for entry in entry_points(group=catalogue.ENTRY_POINT_GROUP))
+    installed = (entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))
     return tuple(dict.fromkeys(name for name in (*IMPLEMENTATIONS, *installed) if name != CONTROL))
 
 
-def is_own(name: str) -> bool:
-    """Return whether an implementation is a user's own: `module:attribute`, or from an installed package."""
-    return parse(name).base not in catalogue.IMPLEMENTATIONS
+def read(text: str) -> Name:
+    """Return a name with its options; raises WrongRequest if it breaks the grammar."""
+    try:
+        return name_of(text)
+    except ValueError as error:
+        raise WrongRequest(str(error)) from None
 
 
-def is_module(layer: object) -> bool:
-    """Return whether a layer's name is that of a module of anybody: a user's own, a package's or a library's."""
-    return isinstance(layer, str) and layers.is_own(layer)
-
-
-def is_own_code(layer: str) -> bool:
-    """Return whether a layer, or the model of a point, comes from a module of a user's own."""
-    return layers.is_own(layer) and layer.partition(":")[0] not in SOURCES
-
-
-def libraries(names: Iterable[str]) -> tuple[str, ...]:
+def libraries(layers: Iterable[str]) -> tuple[str, ...]:
     """Return the libraries and modules of packages that layers need; for a module of a user's own that is torch."""
     path = search_path()
-    sources = dict.fromkeys(name.partition(":")[0] for name in names if layers.is_own(name))
+    sources = dict.fromkeys(name_of(layer).module for layer in layers if ":" in layer)
     return tuple(dict.fromkeys(each if each in SOURCES or _is_installed(each, path) else "torch" for each in sources))
 
 
@@ -103,21 +80,13 @@ def misspelled(name: str, kind: str = "implementation") -> str:
     )
 
 
-def check_own(names: Iterable[str]) -> None:
-    """Raise WrongRequest, with a line for each, if a worker can't find some of a user's implementations."""
-    path = search_path()
-    refuse(line for name in names if ":" in name and (line := mistake_of(name, path)))
+def check_layers(layers: Iterable[str], path: Sequence[str] | None) -> None:
+    """Raise WrongRequest, with a line for each, for layers whose modules are in none of the folders of `path`.
 
-
-def check_layers(points: Iterable[Point]) -> None:
-    """Raise WrongRequest, with a line for each, if a worker can find none of the layers of points.
-
-    One that it can't find beside others ends its own rows, as one does that can't be imported.
+    None skips this check.
     """
-    path, every = search_path(), dict.fromkeys(point.layer for point in points)
-    mistakes = {name: is_own_code(name) and mistake_of(name, path, "layer") for name in every}
-    if mistakes and all(mistakes.values()):
-        refuse(map(str, mistakes.values()))
+    if path is not None:
+        refuse(mistake_of(name, path, "layer") for name in dict.fromkeys(layers) if layer_of(name).is_users)
 
 
 def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> str:
@@ -125,7 +94,7 @@ def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> 
 
     The module is searched in the folders of `path`, and not imported: a worker does that, and says what it lacks.
     """
-    module = name.partition("[")[0].partition(":")[0]
+    module = name_of(name).module
     importlib.invalidate_caches()
     if _find(module, path):
         return ""
@@ -166,28 +135,28 @@ def mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
 def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
     """Return a line for each reason why a name can't be an implementation; None if it is unknown."""
     try:
-        parsed = parse(name)
+        parsed = name_of(name)
     except ValueError as error:
         return [str(error)]
-    base, is_known = parsed.base, is_implementation(name)
-    if (":" in base or not is_known) and (line := misspelled(base)):
+    module, colon, attribute = parsed.base.partition(":")
+    is_known = bool(module and attribute) if colon else parsed.base in known_names()
+    if (colon or not is_known) and (line := misspelled(parsed.base)):
         return [line]
     if not is_known:
         return None
-    if ":" in base:
+    if colon:
         return [line] if path is not None and (line := mistake_of(name, path)) else []
-    return _wrong_options(base, parsed.options) if base in catalogue.IMPLEMENTATIONS else []
+    return [] if parsed.is_own else _wrong_options(parsed)
 
 
-def _wrong_options(base: str, given: Mapping[str, Any]) -> list[str]:
+def _wrong_options(name: Name) -> list[str]:
     """Return an error line for each option of a name that an implementation doesn't have, and for each wrong value."""
-    entry, lines = catalogue.IMPLEMENTATIONS[base], list[str]()
-    for option, value in given.items():
-        values = catalogue.VALUES.get(option, (value,))
-        if option not in entry.options:
-            names = ", ".join(entry.options)
-            rule = f"option {option!r}; expected one of {names}" if names else f"options, got {option!r}"
-            lines.append(f"implementation {base!r} has no {rule}{suggestion(option, entry.options)}")
+    known, lines = name.entry.options, list[str]()
+    for option, value in name.options.items():
+        values = VALUES.get(option, (value,))
+        if option not in known:
+            rule = f"option {option!r}; expected one of {', '.join(known)}" if known else f"options, got {option!r}"
+            lines.append(f"implementation {name.base!r} has no {rule}{suggestion(option, known)}")
         elif value not in values:
-            lines.append(f"option {option} = {value!r} of {base} must be {' or '.join(values)}")
+            lines.append(f"option {option} = {value!r} of {name.base} must be {' or '.join(values)}")
     return lines

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from bench.plan.case import AFTER, AS_IS, BEFORE
 from bench.plan.errors import WrongRequest
-from bench.plan.layers import shapes_itself
-from impls.catalogue import parse
+from bench.plan.names import read
 
 OPTIONS = ("layer", "checkout", "python")
 """What a side may have beside its implementation, each an option."""
@@ -85,7 +84,7 @@ def itself() -> str:
 
 def _is_layer(name: str) -> bool:
     """Return whether a name is surely that of a layer or model: a library's, or one with its input or a path in it."""
-    return ":" in name and (shapes_itself(name) or "at" in parse(name).options)
+    return ":" in name and (read(name).shapes_itself or "at" in read(name).options)
 
 
 def _usual(layers: Sequence[str]) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 from bench.plan import names
 from bench.plan.case import AS_IS, CONTROL, Case, Point
 from bench.plan.columns import Setting, ValueKind, declared_by, setting
+from bench.plan.device import default_sweep
 from bench.plan.errors import WrongRequest, all_of, refuse, unknown
-from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, mistakes_in, part
+from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, Shard, Values, expand, expand_models, layers_of, mistakes_in, part
 from bench.plan.invocation import short
-from bench.plan.layers import is_layer, usable
-from impls.catalogue import IMPLEMENTATIONS as CATALOGUE
+from impls.catalogue import name_of
 
 SHIPPED = Path(__file__).parent / "sweeps"
 
@@ -124,20 +124,24 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
+Shown = Mapping[str, Values]
+"""The columns that only modules themselves know, by the names of these."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
+    Without a sweep it is that of the run in the folder, or the default of the devices' kind.
     `threads` are used if the file gives none. `overrides`, `implementations`, `baseline`, `control` and `effort`
     replace the file's values. An override, which may name a `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
-    Without `is_named` the sweep is that of the run in the folder.
-    `shaped` returns points with the shapes that only the modules themselves know; `say` is told what is left out.
+    `look` returns what modules with these names show; `say` is told what is left out.
     """
 
-    sweep: str
+    sweep: str = ""
     threads: int = 1
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
@@ -149,8 +153,7 @@ class Request:
     shard: Shard | None = None
     run: Path | None = None
     extend: bool = False
-    is_named: bool = True
-    shaped: Callable[[tuple[Point, ...]], tuple[Point, ...]] = tuple
+    look: Callable[[Sequence[str]], Shown] = lambda _layers: {}
     say: Callable[[str], object] = lambda _line: None
 
 
@@ -162,20 +165,20 @@ def load_sweep(asked: Request | str) -> Sweep:
     Raises WrongRequest with a line for each mistake: the file if it is a user's, the key, the value, and the rule.
     """
     asked = Request(asked) if isinstance(asked, str) else asked
-    file = _path(asked.sweep)
+    file = _path(asked.sweep or default_sweep(asked.overrides.get("device", ())))
     try:
         document = _document(file)
-        baseline, usual = _baseline(document, asked, is_shipped=file.parent == SHIPPED)
-        implementations, has_control, points, effort = all_of(
-            lambda: _implementations(asked.implementations or usual, baseline, asked.path),
+        baseline, names_in_file = _baseline(document, asked, is_shipped=file.parent == SHIPPED)
+        implementations, has_control, (grids, usual), effort = all_of(
+            lambda: _implementations(asked.implementations or names_in_file, baseline, asked.path),
             lambda: _control(document.get("control", True) if asked.control is None else asked.control),
-            lambda: _points(document, asked),
+            lambda: _grids(document, asked),
             lambda: effort_of(_raced({key: document[key] for key in EFFORT_KEYS if key in document}, asked.effort)),
         )
+        points = _points(grids, usual, asked)
     except WrongRequest as error:
         prefix = "" if file.parent == SHIPPED else f"{file.name}: "
         raise WrongRequest("\n".join(prefix + line for line in str(error).splitlines())) from None
-    points = asked.shaped(points)
     name = CUSTOM if asked.product else file.stem
     sweep = Sweep(name, points, implementations, baseline, effort, has_control)
     return sweep.sharded(asked.shard) if asked.shard else sweep
@@ -189,6 +192,7 @@ def altered(
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     Raises WrongRequest with the key, the value and the rule.
     """
+    names.check_layers((point.layer for point in sweep.points), path)
     return dataclasses.replace(
         sweep,
         implementations=_implementations(tuple(implementations) or sweep.implementations, sweep.baseline, path),
@@ -237,26 +241,24 @@ def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) 
     implementations of a shipped sweep are those that take the place of a core.
     """
     tables = [asked.overrides] if "layer" in asked.overrides else [document["defaults"], *document["grid"]]
-    has_modules = any(names.is_module(name) for each in tables for name in _layers(each))
+    has_modules = any(":" in str(name) for each in tables for name in layers_of(each))
     given = document.get("implementations")
     if not has_modules or ("baseline" in document and not is_shipped):
         return asked.baseline or document.get("baseline", Sweep.baseline), given
     if is_shipped and given is not None:
-        given = [AS_IS, *(name for name in given if not CATALOGUE[name].layers), "compiled"]
+        given = [AS_IS, *(name for name in given if not name_of(name).entry.layers), "compiled"]
     return asked.baseline or AS_IS, given
 
 
-def _layers(values: Values) -> list[Any]:
-    layer = values.get("layer", DEFAULTS["layer"])
-    return layer if isinstance(layer, list) else [layer]
-
-
-def _points(document: Mapping[str, Any], asked: Request) -> tuple[Point, ...]:
-    """Return the points of all grids, each once; a layer that can't have the columns of a product is left out."""
-    usual, points, mistakes = {**DEFAULTS, "threads": asked.threads}, dict[Point, None](), list[str]()
-    for grid in _grids(document, asked):
+def _points(grids: Sequence[Values], usual: Values, asked: Request) -> tuple[Point, ...]:
+    """Return the points of grids, each once; a layer that can't have the columns of a product is left out."""
+    names.check_layers((grid["layer"] for grid in grids), asked.path)
+    layers = dict.fromkeys(grid["layer"] for grid in grids if name_of(grid["layer"]).shapes_itself)
+    shown = asked.look([*layers]) if layers else {}
+    points, mistakes = dict[Point, None](), list[str]()
+    for grid in grids:
         try:
-            points |= dict.fromkeys(expand(grid, usual))
+            points |= dict.fromkeys(expand(grid, usual, shown.get(grid["layer"])))
         except WrongRequest as error:
             mistakes.append(str(error))
     if not (asked.product and points):
@@ -266,15 +268,15 @@ def _points(document: Mapping[str, Any], asked: Request) -> tuple[Point, ...]:
     return tuple(points)
 
 
-def _grids(document: Mapping[str, Any], asked: Request) -> list[Values]:
-    """Return the grids of a file with the columns of the request in place of their own, each of one model.
+def _grids(document: Mapping[str, Any], asked: Request) -> tuple[list[Values], Values]:
+    """Return the grids of a file with the columns of the request in place of their own, and the usual values.
 
-    The grid of a product has only these. A grid has the file's defaults that it leaves out and that its layer can use.
+    The grid of a product has only the request's. Each grid has one model, and one layer.
     """
-    columns = {key: value for key, value in asked.overrides.items() if key != "model"}
-    overrides, _ = all_of(lambda: expand_models(dict(asked.overrides)), lambda: refuse(mistakes_in(columns)))
+    overrides = expand_models(dict(asked.overrides))
     replaced = {"model", *MODEL_COLUMNS} if "model" in asked.overrides else {"model"}
     defaults = {key: value for key, value in document["defaults"].items() if key not in replaced}
+    usual = {**DEFAULTS, "threads": asked.threads, **defaults}
     model = {key: value for key, value in document["defaults"].items() if key == "model"}
     own = [{}] if asked.product else [each for grid in document["grid"] for each in expand_models({**model, **grid})]
     whole = [
@@ -282,15 +284,8 @@ def _grids(document: Mapping[str, Any], asked: Request) -> list[Values]:
         for grid in own
         for each in overrides
     ]
-    return [grid for values in whole for grid in _with_defaults(values, defaults)]
-
-
-def _with_defaults(values: Values, defaults: Values) -> list[Values]:
-    """Return a grid once for each of its layers, with the defaults that it leaves out and that the layer can use."""
-    layers = _layers({**defaults, **values})
-    if not all(isinstance(layer, str) and is_layer(layer) for layer in layers):
-        return [{**defaults, **values}]  # to be refused
-    return [{**usable(layer, defaults), **values, "layer": layer} for layer in layers]
+    refuse(line for grid in whole for line in mistakes_in({**usual, **grid}))
+    return [{**grid, "layer": layer} for grid in whole for layer in layers_of({**usual, **grid})], usual
 
 
 def _implementations(given: object, baseline: object, path: Sequence[str] | None = None) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from bench.show.text import capital, counted, memory_setting, more, names, parts
 from bench.stats.estimates import Interval
 from bench.stats.limits import LEVEL
 from bench.store import units
-from impls.catalogue import COMPILED, GRAPH, IMPLEMENTATIONS, compiled_from, parse
+from impls.catalogue import COMPILED, GRAPH, name_of
 
 BACKENDS = {
     "sdpa_math": "MATH",
@@ -380,11 +380,12 @@ def paste(switch: Mapping[str, Sequence[str]], name: str) -> list[str]:
 
     `switch` has those that set the switch of the model's library, to `sdpa` or to `eager`, as far as there are any.
     """
-    base = parse(name).base
+    of = name_of(name)
+    base = of.base
     if base == AS_IS:
         return []
     if base.startswith(COMPILED):
-        return [*paste(switch, compiled_from(base) or AS_IS), "model.compile(dynamic=False)"]
+        return [*paste(switch, of.compiled_from or AS_IS), "model.compile(dynamic=False)"]
     if base in switch or base == "sdpa":
         return [*switch.get(base, ())]
     fused = switch.get("sdpa", ())
@@ -397,7 +398,7 @@ def paste(switch: Mapping[str, Sequence[str]], name: str) -> list[str]:
         ]
     module, _, attribute = base.partition(":")
     if not attribute:
-        module, attribute = f"attention_bench.impls.{IMPLEMENTATIONS[base].adapter}".partition(":")[0], "attend"
+        module, attribute = f"attention_bench.impls.{of.entry.adapter}".partition(":")[0], "attend"
     return [
         *fused,
         "import torch.nn.functional as F",

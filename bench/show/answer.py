@@ -16,13 +16,11 @@ from bench.analyse.standing import (
     NOTHING,
     Choice,
     choice,
-    is_for_profiles,
     is_to_use,
 )
 from bench.plan.case import Point
 from bench.plan.device import GRAPH, HOST, QUESTIONS
 from bench.plan.errors import NOT_FINITE
-from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import SLOWER
 from bench.show import blocks
@@ -32,6 +30,7 @@ from bench.show.text import MOST, any_of, by, capital, counted, faster, listed, 
 from bench.stats.best import GOOD
 from bench.store import units
 from bench.store.table import without_control
+from impls.catalogue import name_of
 
 MOST_NAMED = 3
 """At most this number of points is named in a sentence; more are counted."""
@@ -299,7 +298,7 @@ def _of_own(points: Sequence[At], baseline: str | None) -> Iterator[str]:
     """
     names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
     said = {points[0].choice.name} if len(points) == 1 else set()
-    own = [name for name in names if is_own(name)]
+    own = [name for name in names if name_of(name).is_own]
     yield from _times_of([name for name in own if name not in said], points, baseline) if len(own) == 1 else ()
 
 
@@ -329,7 +328,7 @@ def everywhere(points: Sequence[At]) -> str:
         bounds = [row["slowdown_high"] or row["slowdown"] or 1.0 for row in rows]
         whole = sum(map(math.log, bounds))
         named = sum(at.choice.name == name for at in points)
-        is_apart = is_for_profiles(name) or not is_to_use(name)
+        is_apart = name_of(name).entry.for_profiles or not is_to_use(name)
         return is_apart, -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
 
     return min(names, key=demerit)

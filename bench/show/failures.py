@@ -9,12 +9,12 @@ import pandas as pd
 
 from bench.analyse.rows import grouped, point_of
 from bench.plan.case import CONTROL, Point
-from bench.plan.names import is_own
 from bench.plan.sweep import Sweep
 from bench.show.answer import At, points_of
 from bench.show.blocks import BAD, HEAD, QUIET, WARNING, Block, Column, Lines, Table
 from bench.show.rows import UNTRIED, Row, plain, reason
 from bench.show.text import MOST_LISTED, counted, listed, names, share_of
+from impls.catalogue import name_of
 
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
 
@@ -119,7 +119,9 @@ def failing(
         return reasons(row for row in bad if row["status"] in fail_on)
     nothing = len(bad) == len(rows) and any(row["status"] != "unsupported" for row in bad)
     return reasons(
-        row for row in bad if nothing or lacks_device or is_own(row["implementation"]) or has_failed(row, baseline)
+        row
+        for row in bad
+        if nothing or lacks_device or name_of(row["implementation"]).is_own or has_failed(row, baseline)
     )
 
 

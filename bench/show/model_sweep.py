@@ -15,10 +15,10 @@ from bench.plan.case import AS_IS, COLUMNS, Point
 from bench.plan.errors import WrongRequest
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.invocation import short
-from bench.plan.layers import of_core, shapes_itself
 from bench.plan.layers.layer import NONE
+from bench.plan.layers.module import of_core
 from bench.plan.lengths import LIST
-from impls.catalogue import CAUSAL, GIVEN, IMPLEMENTATIONS, LEARNED, PADDING, with_option
+from impls.catalogue import CAUSAL, GIVEN, IMPLEMENTATIONS, LEARNED, PADDING, name_of, with_option
 
 LAYER_COLUMNS = ("layer", "device", "dtype", "mode", "batch", "num_tokens", "channels", "num_heads", "threads")
 """The columns that a sweep of layers gives."""
@@ -80,7 +80,7 @@ def _grid(columns: Mapping[str, Any]) -> str:
 def _layer(model: Point, kind: LayerKind) -> Point:
     """Return the point of a kind of layers by itself; the model's own if it has no layer with a path."""
     name = with_option(model.layer, "at", kind.path) if kind.path else model.layer
-    columns = of_core(kind.core, name) if shapes_itself(model.layer) else {}
+    columns = of_core(kind.core, name) if name_of(model.layer).shapes_itself else {}
     return dataclasses.replace(model, layer=name, **columns)
 
 

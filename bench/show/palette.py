@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from bench.show.text import cut
 from bench.store.profile import CORE
-from impls.catalogue import DASH_DOT, DASHED, IMPLEMENTATIONS, LONG, SOLID, Style, compiled_from, parse
+from impls.catalogue import DASH_DOT, DASHED, LONG, SOLID, Style, name_of
 
 COLOURS = {
     "surface": "#ffffff",
@@ -120,14 +120,14 @@ def style(implementation: str) -> Style:
     With options it has the same colour as without, and its own dash and marker.
     A compiled one that isn't in the catalogue has a lighter tint of its source's colour.
     """
-    if implementation in IMPLEMENTATIONS:
-        return IMPLEMENTATIONS[implementation].style
-    base = parse(implementation).base
-    if base != implementation:
+    of = name_of(implementation)
+    if of.base != implementation:
         own = _of_unknown(implementation)
-        return replace(style(base), dash=own.dash, marker=own.marker)
-    if compiled_from(implementation):
-        source = style(compiled_from(implementation))
+        return replace(style(of.base), dash=own.dash, marker=own.marker)
+    if not of.is_own:
+        return of.entry.style
+    if of.compiled_from:
+        source = style(of.compiled_from)
         return replace(source, colour=mix(source.colour, "#ffffff", TINT), dash=DASHED, hollow=True)
     return _of_unknown(implementation)
 

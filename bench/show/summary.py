@@ -14,7 +14,6 @@ from bench.analyse.standing import ALONE, NOTHING, Choice, by_rank
 from bench.analyse.summary import Summary
 from bench.plan.case import Point
 from bench.plan.invocation import suite
-from bench.plan.names import is_own
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
 from bench.show import by_graph, doubts, failures, padding
@@ -25,6 +24,7 @@ from bench.show.failures import reasons
 from bench.show.rows import Row, measured, reason, unmeasured
 from bench.show.text import LONGEST_NAME, counted, cut, listed, middle, names, symbols
 from bench.store import units
+from impls.catalogue import name_of
 
 MOST_LINES = 40
 """The most lines of points and of a user's own implementations there; show has all points."""
@@ -139,7 +139,7 @@ def point_lines(points: Iterable[At]) -> list[PointLine]:
 
 def _own(at: At) -> list[str]:
     rows = (*by_rank(measured(at.rows)), *unmeasured(at.rows))
-    return [name for row in rows if is_own(name := str(row["implementation"]))]
+    return [name for row in rows if name_of(name := str(row["implementation"])).is_own]
 
 
 def _most(points: Sequence[At]) -> int:

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from bench.plan.case import COLUMNS, HUGE, OF_LAYERS, POINT_COLUMNS, RETAINED, Point
-from impls.catalogue import is_model
+from impls.catalogue import name_of
 
 LONGEST_NAME = 34
 """The longest name of a point in a table with a line for each, in characters."""
@@ -31,7 +31,7 @@ def varying(points: Iterable[Point]) -> set[str]:
     """Return the columns in which the points differ, without those that models don't have, if all are models."""
     points = [*points]
     different = {name for name in POINT_COLUMNS if len({getattr(point, name) for point in points}) > 1}
-    return different - {*OF_LAYERS} if all(is_model(point.layer) for point in points) else different
+    return different - {*OF_LAYERS} if all(name_of(point.layer).is_model for point in points) else different
 
 
 def parts(point: Point, columns: Collection[str] = POINT_COLUMNS, *, without: Collection[str] = ()) -> list[str]:

@@ -118,7 +118,7 @@ def wanted(asked: Request) -> Sweep:
         if asked.extend:
             raise WrongRequest(f"--extend adds to a run, and {asked.run or 'without --run DIR there'} is none")
         return load_sweep(asked)
-    sweep = load_sweep(asked) if asked.is_named else _changed(own, asked)
+    sweep = load_sweep(asked) if asked.sweep else _changed(own, asked)
     return continued(sweep, own, asked.run, extend=asked.extend, way_out=WAYS_OUT)
 
 

@@ -20,9 +20,10 @@ from bench.plan.case import Point
 from bench.plan.invocation import ROOT
 from bench.plan.sweep import load_sweep
 from bench.profiling import traces
-from bench.sampling.requests import Look
+from bench.sampling.requests import Look, Shape
 from bench.store.saved_run import SavedRun
 from bench.store.table import cases
+from impls.catalogue import name_of
 from tests.clock import Clock
 from tests.make import advice
 
@@ -38,6 +39,11 @@ NAMED = "timm:vit_tiny_patch16_224"
 
 LOOKED_S = 0.5
 """The seconds that looks take."""
+
+SHAPE = {"num_tokens": 7, "token_len": 12, "channels": 12, "num_heads": 3}
+
+BATCHES = {"4x5x16": 4, f"{TINY}:inputs": 2}
+"""The batch of each input that a name gives here."""
 
 base = Race._base
 
@@ -55,7 +61,9 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
     def saw(core_share: float = 0.2, **seen: Any) -> list[Point]:
         asked: list[Point] = []
 
-        def look(_pool: Any, request: Look, number: int, *_: Any) -> dict[str, Any]:
+        def look(_pool: Any, request: Look | Shape, number: int, *_: Any) -> dict[str, Any]:
+            if isinstance(request, Shape):
+                return {**SHAPE, **({"batch": BATCHES[given]} if (given := name_of(request.point.layer).input) else {})}
             if number == 0:
                 asked.append(request.point)
                 scripted_workers.sleep(LOOKED_S)
@@ -68,11 +76,14 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
     return saw
 
 
-def test_no_memory_for_a_look_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_memory_for_a_look_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], made_up: Asked
+) -> None:
     """The request was right, and the line says what happened."""
+    made_up()
 
     def look(*_: Any, **__: Any) -> None:
-        raise NotSeen("oom: not enough memory")
+        raise NotSeen("timm:vit could not be looked at: oom: not enough memory")
 
     monkeypatch.setattr(advise, "look", look)
     assert main(["advise", NAMED]) == 1

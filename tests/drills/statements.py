@@ -25,7 +25,7 @@ from bench.show.pages.run import page
 from bench.show.rows import Row, by_point
 from bench.show.terminal.console import rendered
 from bench.show.terminal.results import results
-from impls.catalogue import compiled_from
+from impls.catalogue import name_of
 
 WIDE = 400
 NUMBER, NAME = r"([\d.,]+)", r"([\w.:\[\]=,/+-]+)"
@@ -287,7 +287,7 @@ def _unpaid(of: Said) -> Iterator[str]:
     """Yield where compiling never pays, or does, though nothing says that one of the two is slower."""
     lows = {name: low.value for name, low, _, where in of.slower if where == "terminal"}
     for name, paid in of.pays.items():
-        slower = name if paid == "never" else compiled_from(name) if "calls" in paid else None
+        slower = name if paid == "never" else name_of(name).compiled_from if "calls" in paid else None
         if slower in lows and lows[slower] <= 1:
             yield f"compiling {name} pays after: {paid}, but {slower} may be the fastest"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from impls.catalogue import Limits, accuracy, parse, shapes_itself, split, with_option
+from impls.catalogue import Limits, name_of, split, with_option
 
 
 def test_a_name_has_a_base_and_options() -> None:
@@ -21,7 +21,7 @@ def test_a_name_has_a_base_and_options() -> None:
         ("mine:L[a='x, [y',b=\"it's\",c=' ']", "mine:L", {"a": "x, [y", "b": "it's", "c": " "}),
         ("mine:L[input=my.inputs:make,a=64px]", "mine:L", {"input": "my.inputs:make", "a": "64px"}),
     ):
-        parsed = parse(name)
+        parsed = name_of(name)
         assert (parsed.base, dict(parsed.options)) == (base, options)
 
 
@@ -56,7 +56,7 @@ def test_a_list_of_names_keeps_brackets_and_texts_together(names: str, parts: li
 def test_a_value_that_begins_like_a_literal_and_is_none_is_refused(value: str) -> None:
     """Such a value is no text by mistake; the refusal has what came."""
     with pytest.raises(ValueError, match="can't be read") as refused:
-        parse(f"mine:L[a={value}]")
+        name_of(f"mine:L[a={value}]")
     assert value in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -74,7 +74,7 @@ def test_a_value_that_begins_like_a_literal_and_is_none_is_refused(value: str) -
 )
 def test_a_librarys_model_and_one_with_an_input_shape_themselves(layer: str, does: bool) -> None:
     """No column says their tokens, widths and heads."""
-    assert shapes_itself(layer) is does
+    assert name_of(layer).shapes_itself is does
 
 
 @pytest.mark.parametrize(
@@ -84,18 +84,18 @@ def test_a_librarys_model_and_one_with_an_input_shape_themselves(layer: str, doe
 def test_a_name_that_breaks_the_grammar_is_refused(name: str) -> None:
     """The refusal has the rule and what came."""
     with pytest.raises(ValueError, match="twice" if "a=2" in name else "option=value") as refused:
-        parse(name)
+        name_of(name)
 
     assert repr(name) in str(refused.value)
 
 
 def test_an_accuracy_is_declared_by_an_entry_or_by_an_option() -> None:
-    """Names of others, or of nothing, declare none."""
+    """Names of others declare none."""
     declared = {
         "sageattention": "int8", "flash_attn_3[dtype=float8_e4m3]": "float8_e4m3", "flash_attn_3": "", "sdpa": "",
-        "mine:attend[dtype=int4]": "", "sdpa[": "",
+        "mine:attend[dtype=int4]": "",
     }  # fmt: skip
-    assert {name: accuracy(name) for name in declared} == declared
+    assert {name: name_of(name).accuracy for name in declared} == declared
 
 
 HOPPER = Limits((9, 0), is_of_one_generation=True, width_step=8)

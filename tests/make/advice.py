@@ -86,7 +86,6 @@ def seen(
         "graph_kernels": [SDPA],
         "has_whole": False,
         "settings": SETTINGS,
-        "shape": {"num_tokens": 7, "token_len": 12, "channels": 12, "num_heads": 3, "batch": 2},
         "paste": FLAGS,
         "flags": [],
         **changes,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bench.plan.case import COLUMNS, Case, Point
 from bench.plan.columns import ValueKind
-from bench.plan.names import LAYERS
+from bench.plan.layers import LAYERS
 from bench.store.metrics import REPORTED
 from bench.store.record import STATUSES, Origin, Record, Samples
 

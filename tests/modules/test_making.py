@@ -202,9 +202,9 @@ def test_queries_keys_and_values_are_all_x() -> None:
 class Maps(Got):
     """A layer of maps, which says so."""
 
-    def input_shape(self, of: Any) -> tuple[int, ...]:
+    def input_shape(self, point: Any) -> tuple[int, ...]:
         """Return `[B, token_len, 3, N]`."""
-        return of.batch, of.token_len, 3, of.num_tokens
+        return point.batch, point.token_len, 3, point.num_tokens
 
 
 def maps() -> Got:
@@ -212,7 +212,7 @@ def maps() -> Got:
     return Got()
 
 
-maps.input_shape = lambda of: (of.batch, of.token_len, 5)  # type: ignore[attr-defined]  # functions take attributes
+maps.input_shape = lambda point: (point.batch, point.token_len, 5)  # type: ignore[attr-defined]  # functions take attributes
 
 
 class Several(nn.Module):
@@ -250,7 +250,7 @@ def test_the_input_is_stated_given_or_tokens(name: str, shape: tuple[int, ...]) 
 @pytest.mark.parametrize("shape", [(7, 12), (2, 0), (2, 1.5), 2, "2"])
 def test_a_stated_shape_has_whole_numbers_and_the_batch(shape: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The refusal says the rule and what came."""
-    monkeypatch.setattr(maps, "input_shape", lambda _: shape)
+    monkeypatch.setattr(maps, "input_shape", lambda _point: shape)
     line = refused(f"{HERE}:maps")
     assert "must return whole numbers that begin with the batch 2" in line
     assert line.endswith(f"got {shape!r}")

@@ -12,7 +12,8 @@ from bench.modules.making import make
 from bench.plan.case import COLUMNS, OF_LAYERS, Point
 from bench.plan.columns import Role
 from bench.plan.grid import DEFAULTS, expand
-from bench.plan.layers import LAYERS, flops, least_bytes, module_of, of_core, output_shape
+from bench.plan.layers import LAYERS, flops, layer_of, least_bytes
+from bench.plan.layers.module import of_core
 from tests.make.points import OF_LAYER, of_layer, point
 from tests.refusals import refusal
 
@@ -63,7 +64,7 @@ def test_every_layer_is_found() -> None:
     """Each file of the folder that declares a layer is one, and its module takes the input that it says."""
     assert set(LAYERS) == set(OF_LAYER)
     for name in LAYERS:
-        module, shapes = make(module_of(name), vars(of_layer(name)))
+        module, shapes = make(layer_of(name).path, vars(of_layer(name)))
         with torch.no_grad():
             assert module(*map(torch.zeros, shapes)).shape[0] == of_layer(name).batch
 
@@ -152,25 +153,33 @@ def test_a_users_layer_needs_tokens_and_channels() -> None:
         ("my:Layer[seq_len=9,batch=3]", {"num_tokens": 9, "batch": 3}),
         ("my:Layer[window_size=32,img_size=32,mask=causal]", {"window_size": None, "image_size": None, "mask": "none"}),
         ("my:Layer[heads=0,dim=x,mask=true,device=cuda]", {"num_heads": 1, "token_len": 10, "mask": "none"}),
-        ("my:Layer[input=3x5x16]", {**dict.fromkeys(OF_LAYERS, 1), "batch": 3}),
-        ("my:Layer[input=my:inputs,heads=2]", {**dict.fromkeys(OF_LAYERS, 1), "batch": 0}),
-        ("timm:vit_tiny[at=blocks.0.attn]", dict.fromkeys(OF_LAYERS, 1)),
     ],
 )
 def test_arguments_in_a_name_are_columns(name: str, columns: dict[str, Any]) -> None:
-    """Those of x, with a value that the column can have; a module with its own input shows the others.
-
-    An option such as `window_size` is a stranger's own, and the batch of a function is known after a call.
-    """
+    """Those of x, with a value that the column can have; an option such as `window_size` is the module's own."""
     usual = {**DEFAULTS, "threads": 1, "num_tokens": 7, "channels": 10}
     (at,) = expand({"layer": name}, usual=usual)
     assert {column: getattr(at, column) for column in columns} == columns
 
 
-def test_an_argument_in_a_name_holds() -> None:
+def test_what_a_module_shows_are_columns_of_its_points() -> None:
+    """They take the place of the usual ones; a batch that is given stays."""
+    usual = {**DEFAULTS, "threads": 1, "num_tokens": 7, "channels": 10}
+    name, shown = "my:Layer[input=my:inputs,heads=2]", dict(zip(OF_LAYERS, (5, 16, 16, 4), strict=True))
+    for given, expected in (({}, 3), ({"batch": 2}, 2)):
+        (at,) = expand({"layer": name, **given}, usual, {**shown, "batch": 3})
+        assert {column: getattr(at, column) for column in (*OF_LAYERS, "batch")} == {**shown, "batch": expected}
+    (at,) = expand({"layer": name}, usual, shown)
+    assert at.batch == DEFAULTS["batch"]
+
+
+def test_an_argument_in_a_name_holds_and_so_does_what_a_module_shows() -> None:
     """A column that says something else is refused."""
     message = "num_heads = 2 must be 4 in the layer my:Layer[heads=4]"
-    assert refusal(lambda: [*expand({**DEFAULTS, **OWN, "layer": "my:Layer[heads=4]", "num_heads": 2})]) == message
+    given = {**DEFAULTS, **OWN, "layer": "my:Layer[heads=4]", "num_heads": 2}
+    assert refusal(lambda: [*expand(given)]) == message
+    shown = {"num_tokens": 5, "token_len": 10, "channels": 10, "num_heads": 2}
+    assert refusal(lambda: [*expand({**given, "layer": "timm:vit"}, shown=shown)]).startswith("num_tokens = 7 must be")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +230,7 @@ def test_flops_are_those_that_torch_counts_in_the_layer(at: Point) -> None:
     inputs = [each.requires_grad_() for each in work.inputs()]
     with FlopCounterMode(display=False) as counter:
         y = work.layer(*inputs)
-        assert y.shape == output_shape(at)
+        assert y.shape == layer_of(at.layer).output(at)
         forward = counter.get_total_flops()
         y.backward(work.direction)
         whole = counter.get_total_flops()

@@ -95,7 +95,7 @@ def test_no_distribution_is_refused_with_those_that_are(lengths: str) -> None:
         ({"layer": "self", "num_heads": 1}, "lengths = uniform is not used by the layer self; leave it out"),
         (
             {"layer": "my:Layer"},
-            "lengths = uniform needs the layer attention or core or vit, got my:Layer",
+            "lengths = uniform is not used by the layer my:Layer; leave it out",
         ),
         (
             {"layer": "core", "mask": "padding"},

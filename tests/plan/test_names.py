@@ -5,15 +5,20 @@ from pathlib import Path
 import pytest
 
 from bench.plan import names
-from tests.make.points import point
+from impls.catalogue import name_of
 from tests.refusals import refusal
 
 
-def test_is_implementation() -> None:
+def is_implementation(name: str) -> bool:
+    """Return whether a name may be an implementation, whatever modules there are."""
+    return not names.mistakes([name], None)
+
+
+def test_names_of_implementations() -> None:
     """A name of the suite and `module:attribute`, each with options, may be an implementation; half of it can't."""
     right = "eager compiled_sdpa module:attribute package.module:a.b online[block_tokens=64] module:attribute[a=1]"
     wrong = ["sdap", "Eager", "", ":", "module:", ":attribute", "online[block_tokens]", "online["]
-    assert [name for name in (*right.split(), *wrong) if names.is_implementation(name)] == right.split()
+    assert [name for name in (*right.split(), *wrong) if is_implementation(name)] == right.split()
 
 
 def test_an_installed_implementation_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,13 +30,13 @@ def test_an_installed_implementation_is_one(tmp_path: Path, monkeypatch: pytest.
         "[attention_bench.implementations]\ninstalled = users_kernel:adapt\n[another.group]\nforeign = a:b\n",
         encoding="utf-8",
     )
-    before = names.is_implementation("installed")
+    before = is_implementation("installed")
     monkeypatch.syspath_prepend(tmp_path)
 
     assert not before
-    assert names.is_implementation("installed")
-    assert not names.is_implementation("foreign")
-    assert [names.is_own(name) for name in ("installed", "mykernel:adapt", "eager")] == [True, True, False]
+    assert is_implementation("installed")
+    assert not is_implementation("foreign")
+    assert [name_of(name).is_own for name in ("installed", "mykernel:adapt", "eager")] == [True, True, False]
 
 
 @pytest.fixture
@@ -64,35 +69,24 @@ def test_a_module_that_is_not_there_is_refused(name: str, reasons: list[str], fo
 
 
 @pytest.mark.parametrize(
-    ("name", "right"),
-    [
-        ("mykernel.py:adapt", "mykernel:adapt"),
-        ("pkg/mykernel:adapt", "pkg.mykernel:adapt"),
-        ("/home/me/mykernel.py:adapt", "mykernel:adapt"),
-        ("mykernel.py", "mykernel:attend"),
-    ],
-)
-def test_the_name_of_a_file_is_refused_with_the_right_spelling(name: str, right: str) -> None:
-    """The refusal says the rule, what came, and what to write."""
-    line = names.misspelled(name)
-
-    assert repr(name) in line
-    assert "must be spelled module:attribute" in line
-    assert line.endswith(f"did you mean {right}?")
-
-
-@pytest.mark.parametrize(
     ("name", "kind", "right"),
     [
+        ("mykernel.py:adapt", "implementation", "mykernel:adapt"),
+        ("pkg/mykernel:adapt", "implementation", "pkg.mykernel:adapt"),
+        ("/home/me/mykernel.py:adapt", "implementation", "mykernel:adapt"),
         ("mykernel", "implementation", "mykernel:attend"),
         ("mykernel", "layer", "mykernel:MyAttention"),
         ("kernels/inner/fast.py", "implementation", "kernels.inner.fast:attend"),
         ("kernels", "model", "kernels:make"),
     ],
 )
-def test_a_module_that_is_here_is_proposed_with_the_usual_name(name: str, kind: str, right: str, folder: Path) -> None:
-    """A name that stands alone may be a module of this folder, or a package."""
-    assert names.misspelled(name, kind).endswith(f"did you mean {right}?")
+def test_a_file_and_a_module_that_is_here_are_refused_with_the_right_spelling(
+    name: str, kind: str, right: str, folder: Path
+) -> None:
+    """A name without an attribute gets the usual one of its kind."""
+    line = names.misspelled(name, kind)
+    assert line.startswith(f"{kind} {name!r} must be spelled module:attribute")
+    assert line.endswith(f"did you mean {right}?")
 
 
 @pytest.mark.parametrize("name", ["mykernel:adapt", "a.b:c.d", "sdap", "", ":", "module:", ":attribute", "."])
@@ -101,16 +95,10 @@ def test_what_is_no_file_is_no_misspelling(name: str) -> None:
     assert names.misspelled(name) == ""
 
 
-def test_a_layer_that_is_not_there_beside_others_ends_its_own_rows() -> None:
-    """If none is there, the request is wrong, with a line for each; so it is with an implementation that isn't."""
+def test_a_layer_that_is_not_there_is_refused() -> None:
+    """With a line for each; without a path nobody looks, and libraries are not looked for."""
     own = ["no_such_module:Layer", "no_such_module:Other"]
-    wrong = [point(layer=name) for name in own]
-    names.check_layers([point(), *wrong])
-    names.check_own(["eager"])
-    for kind, lines in {
-        "layer": refusal(names.check_layers, wrong),
-        "implementation": refusal(names.check_own, ["eager", *own]),
-    }.items():
-        first, second = lines.splitlines()
-        assert first.startswith(f"{kind} {own[0]!r}: there is no module")
-        assert second.startswith(f"{kind} {own[1]!r}: ")
+    names.check_layers(own, None)
+    first, second = refusal(names.check_layers, ["vit", "timm:vit_tiny", *own], names.search_path()).splitlines()
+    assert first.startswith(f"layer {own[0]!r}: there is no module")
+    assert second.startswith(f"layer {own[1]!r}: ")

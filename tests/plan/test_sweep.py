@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.plan.case import CONTROL, Case, Point
+from bench.plan.case import CONTROL, Case
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Request, Sweep, altered, load_sweep, shipped_names
 from impls.catalogue import IMPLEMENTATIONS as IMPLEMENTATIONS_OF
 from tests.make.points import vit_s
@@ -254,7 +255,6 @@ def test_modules_are_looked_for_in_the_folders_that_are_given(tmp_path: Path) ->
         ({"layer": ["vit", "self"]}, [(8, 197, 384, 384, 6), (8, 197, 384, 384, 1)]),
         ({"layer": ["vit", "package.module:Layer"]}, [(8, 197, 384, 384, 6)] * 2),
         ({"layer": ["package.module:Layer[dim=64,heads=4]"]}, [(8, 197, 64, 64, 4)]),
-        ({"layer": ["package.module:Layer[input=3x5x16]", "timm:vit_tiny"]}, [(b, 1, 1, 1, 1) for b in (3, 8)]),
         ({"layer": ["conv"], "image_size": [14], "channels": [64]}, [(8, 196, 64, 64, 1)]),
         ({"num_tokens": ["64:256:x2"]}, [(8, tokens, 384, 384, 6) for tokens in (64, 128, 256)]),
     ],
@@ -271,7 +271,7 @@ MODULE = "package.module:Layer[dim=64,heads=4]"
     ("text", "expected"),
     [
         (f'implementations = ["sdpa"]\n{GRID}layer = "package.module:Layer"', ("as_is", "as_is", "sdpa")),
-        (f'implementations = ["sdpa"]\n[defaults]\nlayer = "timm:vit_tiny"\n{GRID}', ("as_is", "as_is", "sdpa")),
+        (f'implementations = ["sdpa"]\n[defaults]\nlayer = "package.module:Layer"\n{GRID}', ("as_is", "as_is", "sdpa")),
         (f'implementations = ["sdpa"]\n{GRID}layer = ["vit", "package.module:Layer"]', ("as_is", "as_is", "sdpa")),
         (
             f'implementations = ["sdpa"]\nbaseline = "eager"\n{GRID}layer = "package.module:Layer"',
@@ -298,13 +298,19 @@ def test_the_default_sweep_of_a_module_replaces_its_core() -> None:
 
 
 def test_what_only_a_module_knows_is_asked_of_it(tmp_path: Path) -> None:
-    """The points that it shows are those of the sweep; columns in its name are known before."""
+    """Once, and of no other layer; columns in a name are known before."""
+    asked: list[list[str]] = []
 
-    def shaped(points: tuple[Point, ...]) -> tuple[Point, ...]:
-        return tuple(dataclasses.replace(each, num_tokens=5, channels=16) for each in points)
+    def look(layers: Sequence[str]) -> dict[str, dict[str, int]]:
+        asked.append([*layers])
+        return {name: {"num_tokens": 5, "token_len": 16, "channels": 16, "num_heads": 2} for name in layers}
 
-    sweep = load(tmp_path, f'{EAGER}[[grid]]\nlayer = "timm:vit_tiny"\nbatch = [1, 2]', shaped=shaped)
-    assert shapes(sweep) == [(batch, 5, 1, 16, 1) for batch in (1, 2)]
+    sweep = load(tmp_path, f'{EAGER}[[grid]]\nlayer = "timm:vit_tiny"\nbatch = [1, 2]', look=look)
+    assert shapes(sweep) == [(batch, 5, 16, 16, 2) for batch in (1, 2)]
+    overrides = {"layer": ["timm:vit_tiny", "vit"], "channels": [16], "num_heads": [2]}
+    sweep = load_sweep(Request("quick", overrides=overrides, product=True, look=look))
+    assert shapes(sweep) == [(8, 5, 16, 16, 2), (8, 197, 16, 16, 2)]
+    assert asked == [["timm:vit_tiny"]] * 2
     assert shapes(load(tmp_path, f'{EAGER}[[grid]]\nlayer = "{MODULE}"\nnum_tokens = 7')) == [(8, 7, 64, 64, 4)]
 
 

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import Request, load_sweep
 from bench.show import palette
-from impls.catalogue import Style
+from impls.catalogue import IMPLEMENTATIONS, Style
 
 Vector = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 

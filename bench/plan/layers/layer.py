@@ -10,6 +10,7 @@ from bench.plan.case import Point, of_role
 from bench.plan.columns import Role
 from bench.plan.errors import WrongRequest
 from bench.plan.lengths import ordered
+from impls import catalogue
 from impls.catalogue import CAUSAL, FIXED, NO_MASK, PADDING
 
 Values = dict[str, Any]
@@ -45,18 +46,32 @@ def pairs(point: Point) -> int:
     return sum(each**2 for each in point.items) if point.is_padded else point.batch * point.num_tokens * point.keys
 
 
-class Layer:
-    """Everything about a layer that needs no torch.
+BACKWARD_PRODUCTS = 2
+"""A matrix product's backward pass is two products of its size."""
 
-    `module` is `module:attribute` of its class in `impls`. `needs` are the columns that a sweep must give, `takes`
-    further ones of CHOICES that it uses, `fixed` those that have only one value, `masks` the values of `mask`.
+PASSES = {"train": 1 + BACKWARD_PRODUCTS, "backward": BACKWARD_PRODUCTS}
+"""The products of a call for each of the forward pass, by the mode."""
+
+
+class Layer:
+    """Everything about a layer that needs no torch; it is one of the suite, unless it `is_module`.
+
+    A module `is_users` if its code is none of a library in SOURCES. `module` is `module:attribute` of a layer's class
+    in `impls`. `needs` are the columns that a sweep must give, `takes` further ones of CHOICES that it uses, `fixed`
+    those that have only one value, `masks` the values of `mask`.
     """
 
+    is_module = is_users = False
     name = module = meaning = ""
     needs: tuple[str, ...] = ("num_tokens",)
     takes: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = MappingProxyType({})
     masks: tuple[str, ...] = (NO_MASK, CAUSAL)
+
+    @property
+    def path(self) -> str:
+        """The `module:attribute` of its class."""
+        return f"{catalogue.__package__}.{self.module}"
 
     @property
     def class_name(self) -> str:
@@ -67,6 +82,12 @@ class Layer:
     def without(self) -> tuple[str, ...]:
         """The columns that the layer doesn't use."""
         return tuple(name for name in CHOICES if name not in {*self.needs, *self.takes, *self.fixed, "mask"})
+
+    def usable(self, usual: Mapping[str, Any]) -> Values:
+        """Return the usual values without those of columns that the layer fixes, derives or doesn't use."""
+        derived = ("num_tokens", "token_len") if "image_size" in self.needs else ()
+        none = (*self.without, *self.fixed, *derived)
+        return {column: value for column, value in usual.items() if column not in none}
 
     def derive(self, values: Values) -> Values:
         """Return the columns that follow from the others; raises WrongRequest for what the layer can't have."""
@@ -92,6 +113,14 @@ class Layer:
     def output(self, point: Point) -> tuple[int, ...]:
         """Return the shape of its output, with padding."""
         return point.batch, point.num_tokens, point.channels
+
+    def flops(self, point: Point) -> int | None:
+        """Return the floating-point operations of its matrix products, 2·M·N·K each; None if they are unknown.
+
+        In the mode `train` they include the gradients of both factors, as `torch.utils.flop_counter` counts them; in
+        the mode `backward` they are these alone.
+        """
+        return 2 * self.multiplications(point) * PASSES.get(point.mode, 1)
 
     def multiplications(self, point: Point) -> int:
         """Return those of the matrix products of a forward pass; in the core those of visible pairs."""

@@ -25,7 +25,7 @@ from bench.show.text import capital, memory_setting, more, share_of, slower
 from bench.stats.estimates import Interval
 from bench.store import units
 from bench.store.environment import Environment
-from impls.catalogue import parse
+from impls.catalogue import name_of
 
 DECIMALS = 3
 """The most decimals of a ratio: changes of less than a percent are told apart."""
@@ -336,7 +336,7 @@ def _code(told: Told) -> Iterator[str]:
 def _packages(side: Mapping[str, Any]) -> Iterator[str]:
     """Yield the packages of a side that its names name, or that git has."""
     given = [side["given"].get(name, "") for name in ("layer", "implementation")]
-    named = {parse(name).base.partition(":")[0].partition(".")[0] for name in given if name}
+    named = {name_of(name).module.partition(".")[0] for name in given if name}
     for name, of in side["packages"].items():
         if name in named or of["commit"]:
             yield " ".join(filter(None, (name, of["version"], of["commit"] and f"(commit {of['commit']})")))

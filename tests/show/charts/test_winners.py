@@ -6,10 +6,10 @@ import pytest
 from bench.analyse.axes import CHANNELS, HEADS, KEYS
 from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import Case
-from bench.plan.names import IMPLEMENTATIONS
 from bench.plan.sweep import load_sweep
 from bench.show.charts.winners import STRONGEST, colour, maps, pictures
 from bench.show.palette import light, mix, style
+from impls.catalogue import IMPLEMENTATIONS
 from tests.make.points import of_layer, vit_s
 from tests.make.results import Fate, quick, results, timed
 from tests.show.charts.drawn import made, words
