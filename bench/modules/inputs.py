@@ -5,7 +5,6 @@ It is tried: a call with several items must return for each of them what a call 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
 from typing import Any
 
 import torch
@@ -80,8 +79,8 @@ def _with_tensors(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper:
     )
 
 
-def tried(alone: Wrapper) -> Wrapper:
-    """Return a module with the batch where it takes it, or with token ids if it takes these in place of numbers.
+def tried(alone: Wrapper, *, may_take_ids: bool = False) -> Wrapper:
+    """Return a module with the batch where it takes it, or with token ids if it may and does take these.
 
     `alone` has the batch in the first dimension. A module that is no function of each item either way, or can't be
     called, is returned as it is: its rows say why.
@@ -93,8 +92,8 @@ def tried(alone: Wrapper) -> Wrapper:
     turned = Adaptable(alone.inner, alone.items, alone.args, alone.kwargs, batch_dim=1)
     if each := next((each for each in (alone, turned) if not change(each, xs)), None):
         return each
-    can_be_called = not isinstance(_output(alone, xs), Exception)
-    return alone if can_be_called else _of_ids(alone) or alone
+    is_of_ids = may_take_ids and isinstance(_output(alone, xs), Exception)
+    return _of_ids(alone) or alone if is_of_ids else alone
 
 
 def of_arguments(
@@ -105,16 +104,16 @@ def of_arguments(
     For token ids it is what the first embedding returns for them. Raises `Unsupported` if x has no batch, but not if
     the module `is_outer`: then only one inside is measured.
     """
-    path, x, is_turned = "", first(args, kwargs), False
+    path, x = "", first(args, kwargs)
     if x is None:
-        path, x, is_turned = first_embedding(inner, args, kwargs)
+        path, x = first_embedding(inner, args, kwargs)
     if x is None:
         return None
     output = _output(inner.eval(), args, kwargs)  # before any candidate changes the embedding
     y = output if isinstance(output, Exception) else first_tensor(output)
     dims = sorted(range(1 + (x.dim() >= TURNED_DIMENSIONS)), key=lambda dim: not _is_shared(x.shape, dim, args, kwargs))
     marked = (args, kwargs) if path else with_x(args, kwargs)
-    candidates = [*placed(inner, x, marked, dims, embedding=path, is_turned=is_turned)]
+    candidates = [*placed(inner, x, marked, dims, embedding=path)]
     turned = {dim: x.detach().float().transpose(0, dim) for dim in dims}
     for alone in candidates:
         if _gives_first_item(alone, turned[alone.batch_dim], y):
@@ -133,15 +132,15 @@ def of_arguments(
 def placed(
     inner: nn.Module, x: Tensor, arguments: Any, dims: Iterable[int], *, items: int = 0, **of: Any
 ) -> Iterator[Wrapper]:
-    """Yield a module with the batch in each of some dimensions of its input x, and with rows for heads in others.
+    """Yield a module with the batch in each of some dimensions of its input x.
 
     If x is of so many `items`, an item may have several rows of the first dimension, such as windows.
     """
-    for by_head, dim in product((False, True), dims):
+    for dim in dims:
         batch, *item = x.transpose(0, dim).shape
         group = batch // items if items else 1
         sizes = (group, *item) if group > 1 else (*item,)
-        yield Adaptable(inner, (sizes,), *arguments, batch=batch, group=group, batch_dim=dim, by_head=by_head, **of)
+        yield Adaptable(inner, (sizes,), *arguments, batch=batch, group=group, batch_dim=dim, **of)
 
 
 def _is_shared(shape: Sequence[int], dim: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -183,20 +182,17 @@ def change(alone: Wrapper, xs: Tensors, *, is_own: bool = False) -> str:
     return "called again, with one of the items, it returns something else for it"
 
 
-def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Tensor | None, bool]:
+def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Tensor | None]:
     """Return the path of the first embedding that a call gives its token ids, and what that returns for them.
 
-    The last is whether it gets them transposed, as in XLNet. The path is empty if there is none.
+    The path is empty if there is none.
     """
     every = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and not each.is_floating_point()]
-    found: list[tuple[str, Tensor, bool]] = []
+    found: list[tuple[str, Tensor]] = []
 
     def see(path: str, _module: nn.Module, given: tuple[Any, ...], y: Any) -> None:
-        if given and isinstance(y, Tensor):
-            if any(_are_equal(given[0], ids) for ids in every):
-                found.append((path, y.clone(), False))
-            elif any(ids.dim() == len("BN") and _are_equal(given[0], ids.T) for ids in every):
-                found.append((path, y.transpose(0, 1).clone(), True))
+        if given and isinstance(y, Tensor) and any(_are_equal(given[0], ids) for ids in every):
+            found.append((path, y.clone()))
 
     embeddings = [(path, each) for path, each in inner.named_modules() if isinstance(each, nn.Embedding)]
     hooks = [each.register_forward_hook(partial(see, path)) for path, each in embeddings]
@@ -205,7 +201,7 @@ def first_embedding(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, A
     finally:
         for hook in hooks:
             hook.remove()
-    return found[0] if found else ("", None, False)
+    return found[0] if found else ("", None)
 
 
 def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:

@@ -197,24 +197,13 @@ def _ready(module: nn.Module, given: Any, name: str, columns: Columns, *, is_out
     several = tuple(X for number, each in enumerate(required) if number == 0 or each.name in OF_ATTENTION) or (X,)
     if given is not None:
         alone = with_input(module, given, arguments=(several, {}), is_outer=is_outer)
-        return alone if is_function(given) else tried(alone)
+        return alone if is_function(given) else tried(alone, may_take_ids=True)
     if is_ours(module):
         return module
     stated = _stated(name, module, columns)
     items = tuple(shape[1:] for shape in stated or _tokens(columns))
     alone = Adaptable(module, items, several if len(items) == 1 else tuple(map(Given, range(len(items)))))
-    return alone if stated else _of_columns(tried(alone), name, columns)
-
-
-def _of_columns(module: Wrapper, name: str, columns: Columns) -> Wrapper:
-    """Return a module that takes what the columns say; raises Unresolved for token ids that become another width."""
-    if module.embedding and module.items != ((columns["num_tokens"], columns["token_len"]),):
-        sizes = f"{columns['batch']}x{columns['num_tokens']}"
-        raise Unresolved(
-            f"layer {name!r} takes token ids, which become {[*module.items[0]]} and not "
-            f"{[columns['num_tokens'], columns['token_len']]}; write {with_option(name, 'input', sizes)}"
-        )
-    return module
+    return alone if stated else tried(alone)
 
 
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:

@@ -34,12 +34,11 @@ X = Given()
 class Held:
     """A tensor among the arguments, which the wrapper holds under a name; the batch expands a dimension if it has one.
 
-    `batch_dim` is that dimension, None if the tensor has no batch. An item has so many `rows` there, such as its heads.
+    `batch_dim` is that dimension, None if the tensor has no batch.
     """
 
     name: str
     batch_dim: int | None
-    rows: int = 1
 
 
 class Wrapper(nn.Module):
@@ -47,11 +46,10 @@ class Wrapper(nn.Module):
 
     `inner` is the module, `args` and `kwargs` are its arguments, in which a Given stands in place of an input.
     Other tensors among them are held; those of the first item are used for every item.
-    Those with a multiple of the batch in the first of three dimensions have a row for each of its heads if `by_head`.
     `batch` is the number of items of the call from which the arguments are, 0 if they are from none.
     `group` is the number of rows of the inner x for each item, such as the windows of an image. `batch_dim` is 1 if
     the module has its batch in the second dimension: inputs and output are turned then. `embedding` is the path of an
-    `nn.Embedding` inside that returns x in place of rows for token ids, which it gets transposed if `is_turned`.
+    `nn.Embedding` inside that returns x in place of rows for token ids.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
     `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and may be asked for all
     of CORE_KEYWORDS. Calls run inside `context()`. `adapted_by` says how the core was replaced, and `returned` what a
@@ -68,9 +66,7 @@ class Wrapper(nn.Module):
         batch: int = 0,
         group: int = 1,
         batch_dim: int = 0,
-        by_head: bool = False,
         embedding: str = "",
-        is_turned: bool = False,
         forms: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
@@ -80,14 +76,13 @@ class Wrapper(nn.Module):
         self.group = group
         self.batch_dim = batch_dim
         self.embedding = embedding
-        self.is_turned = is_turned
         if embedding:
             _let_take_place(inner.get_submodule(embedding))
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
         self.names = names_of_sdpa(inner)
         self.adapted_by = self.returned = ""
-        hold = functools.partial(self._hold, batch, by_head)
+        hold = functools.partial(self._hold, batch)
         self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
         is_as_inputs = self.args == tuple(map(Given, range(len(items)))) and not self.kwargs
@@ -141,33 +136,28 @@ class Wrapper(nn.Module):
 
     def _embedded(self, x: Tensor) -> AbstractContextManager[object]:
         """Return a context in which the module's embedding returns x, one without any effect if it has none."""
-        x = x.transpose(0, 1) if self.is_turned else x
         return _in_place(self.inner.get_submodule(self.embedding), x) if self.embedding else NOTHING
 
     def _first(self, output: Any) -> Tensor:
         self.returned = type(output).__name__
         return first_tensor(output)
 
-    def _hold(self, batch: int, by_head: bool, value: Any) -> Any:
+    def _hold(self, batch: int, value: Any) -> Any:
         """Return what stands in the place of an argument; a tensor becomes a buffer."""
         if not isinstance(value, Tensor):
             return value
         is_square = value.dim() == 2 and value.shape[0] == value.shape[1]  # a mask of queries and keys
-        name, batch_dim, rows = f"held_{len(self._buffers)}", None, 1
+        name, batch_dim = f"held_{len(self._buffers)}", None
         if batch and self.batch_dim and value.dim() > 2 and value.shape[1] == batch:
             batch_dim = 1
         elif batch and value.shape[:1] == (batch,) and not is_square:
             batch_dim = 0
-        elif batch and by_head and value.dim() == len("BNN") and value.shape[0] % batch == 0:
-            batch_dim, rows = 0, value.shape[0] // batch
-        self.register_buffer(name, (value if batch_dim is None else value.narrow(batch_dim, 0, rows)).detach().clone())
-        return Held(name, batch_dim, rows)
+        self.register_buffer(name, (value if batch_dim is None else value.narrow(batch_dim, 0, 1)).detach().clone())
+        return Held(name, batch_dim)
 
     def _filled(self, xs: tuple[Tensor, ...], value: Any) -> Any:
         if isinstance(value, Held):
             held = self.get_buffer(value.name)
-            if value.rows > 1:
-                return held.repeat(xs[0].shape[0], 1, 1)
             return held if value.batch_dim is None else expanded(held, value.batch_dim, xs[0].shape[0])
         if not isinstance(value, Given):
             return value

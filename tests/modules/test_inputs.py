@@ -62,34 +62,6 @@ class Placed(nn.Module):
         return y.transpose(0, 1) if self.first else y
 
 
-class ByHead(nn.Module):
-    """Attention with a bias that has a row for each head of each item, as in Bloom; heads come after items."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
-
-    def forward(self, x: Tensor, bias: Tensor) -> Tensor:
-        """Return `[B, N, C]` for a bias `[B * H, 1, N]`."""
-        q, k, v = (each.unflatten(-1, (2, -1)).transpose(1, 2).flatten(0, 1) for each in self.qkv(x).chunk(3, -1))
-        o = torch.baddbmm(bias, q, k.mT).softmax(-1) @ v
-        y: Tensor = o.unflatten(0, (-1, 2)).transpose(1, 2).flatten(2)
-        return y
-
-
-class WithBias(nn.Module):
-    """Makes the bias of its part."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = ByHead()
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return `[B, N, C]`."""
-        y: Tensor = self.part(x, bias_of(len(x), x.shape[1]))
-        return y
-
-
 class Graph(nn.Module):
     """A layer over nodes `[N, C]` and edges `[2, E]`, whose output is for nodes, or one for the graph."""
 
@@ -106,20 +78,19 @@ class Graph(nn.Module):
 class Text(nn.Module):
     """A model of token ids, with positions and a part that attends.
 
-    One may change in place what its embedding returns, as Performer does, or have the batch in the second dimension
-    inside, as XLNet does.
+    One may change in place what its embedding returns, as Performer does.
     """
 
-    def __init__(self, width: int = CHANNELS, kind: str = "usual") -> None:
+    def __init__(self, kind: str = "usual") -> None:
         super().__init__()
-        self.places = nn.Embedding(20, width)
-        self.words = nn.Embedding(30, width)
-        self.part = nn.TransformerEncoderLayer(width, 2, 16, 0.0, batch_first=True)
+        self.places = nn.Embedding(20, CHANNELS)
+        self.words = nn.Embedding(30, CHANNELS)
+        self.part = nn.TransformerEncoderLayer(CHANNELS, 2, 16, 0.0, batch_first=True)
         self.kind = kind
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return `[B, N, C]` for ids `[B, N]`."""
-        x = self.words(ids.T).transpose(0, 1) if self.kind == "turned" else self.words(ids)
+        x = self.words(ids)
         places = self.places(torch.arange(ids.shape[1], device=ids.device))
         y: Tensor = self.part(x.add_(places) if self.kind == "changing" else x + places)
         return y
@@ -181,16 +152,6 @@ def placed_first() -> tuple[Tensor, ...]:
     return tuple(each.transpose(0, 1) for each in placed())
 
 
-def bias_of(items: int, tokens: int) -> Tensor:
-    """Return a bias `[B * H, 1, N]` for two heads."""
-    return (torch.tensor([-0.5, -2.0])[:, None, None] * torch.arange(tokens)).repeat(items, 1, 1)
-
-
-def biased() -> tuple[Tensor, Tensor]:
-    """Return five tokens of three items, and a bias."""
-    return torch.randn(3, 5, CHANNELS), bias_of(3, 5)
-
-
 def graph() -> tuple[Tensor, Tensor]:
     """Return forty nodes and edges between any of them."""
     return torch.randn(40, CHANNELS), torch.arange(80).view(2, 40) % 40
@@ -243,16 +204,6 @@ def test_a_batch_in_the_first_dimension_stays_there(name: str) -> None:
     assert (layer.batch_dim, layer.items, layer.said) == (0, ((5, CHANNELS),), ())
 
 
-@pytest.mark.parametrize("name", [f"ByHead[input={HERE}:biased]", f"WithBias[input=3x5x{CHANNELS},at=part]"])
-def test_an_argument_may_have_a_row_for_each_head_of_each_item(name: str) -> None:
-    """Each item gets those of the first one, in any number of items."""
-    layer = made(f"{HERE}:{name}")
-    x = torch.randn(4, 5, CHANNELS)
-    inner: Any = layer.inner
-    torch.testing.assert_close(layer(x), inner(x, bias_of(4, 5)))
-    torch.testing.assert_close(torch.cat([layer(each[None]) for each in x]), layer(x))
-
-
 @pytest.mark.parametrize("name", ["Graph", "Graph[pooled=True"])
 def test_an_input_without_a_batch_is_refused(name: str) -> None:
     """Nodes of a graph are no items."""
@@ -261,8 +212,8 @@ def test_an_input_without_a_batch_is_refused(name: str) -> None:
         make(f"{HERE}:{options}", COLUMNS)
 
 
-@pytest.mark.parametrize("kind", ["usual", "turned", "changing"])
-@pytest.mark.parametrize("given", ["", ",input=3x5", f",input={HERE}:ids"])
+@pytest.mark.parametrize("kind", ["usual", "changing"])
+@pytest.mark.parametrize("given", [",input=3x5", f",input={HERE}:ids"])
 def test_token_ids_are_compared_after_their_embedding(kind: str, given: str) -> None:
     """What x is takes the place of the vectors of words, not of those of places, which are declared before."""
     layer = make(f"{HERE}:Text[kind={kind}{given}]", COLUMNS)[0].eval()
@@ -274,12 +225,6 @@ def test_token_ids_are_compared_after_their_embedding(kind: str, given: str) -> 
     torch.testing.assert_close(copy.deepcopy(layer)(x), expected)
     assert torch.autograd.grad(layer(x).square().sum(), x)[0].abs().min() > 0
     torch.testing.assert_close(text(ids()), text.part(text.places(torch.arange(5)) + text.words.weight[ids()]))
-
-
-def test_token_ids_of_another_width_ask_for_their_shape() -> None:
-    """The columns would say another width than the module has."""
-    with pytest.raises(Unresolved, match=r"takes token ids, .* write .*:Text\[width=16,input=3x5\]"):
-        make(f"{HERE}:Text[width=16]", COLUMNS)
 
 
 @pytest.mark.parametrize("setting", ["as_is", "sdpa", "compiled"])
