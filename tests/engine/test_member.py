@@ -41,6 +41,7 @@ def test_a_timing_of_one_short_call_is_worked_on_one_core() -> None:
         ({"peak_byte": 7}, ("peak_byte", "did you mean peak_bytes?")),
         ({"saved_bytes": "many"}, ("saved_bytes",)),
         ({"host_s": -1.0}, ("host_s",)),
+        ({"pid": 1}, ("unknown metric 'pid'",)),
     ],
 )
 def test_what_cannot_be_is_an_error_row(reported: dict[str, object], words: tuple[str, ...]) -> None:
