@@ -39,8 +39,7 @@ def build(layer: nn.Module, name: str) -> Implementation:
     parsed = name_of(name)
     if not parsed.is_own and (reason := _refusal(parsed.entry, layer)):
         raise Unsupported(reason)
-    adapt = resolve(parsed.base)
-    _check_options(adapt, parsed)
+    adapt = _adapter(parsed)
     is_whole = parsed.is_own and not hasattr(adapt, "options")  # those of `with_attend` have them
     if is_whole and (bare := attribute(layer, "bare")) is not None:
         with suppress(WithoutCore):  # its wrapper has other ways
@@ -50,16 +49,17 @@ def build(layer: nn.Module, name: str) -> Implementation:
 
 def check(name: str) -> None:
     """Raise Unresolved if the implementation can't be imported, or doesn't declare an option of its name."""
-    parsed = name_of(name)
-    _check_options(resolve(parsed.base), parsed)
+    _adapter(name_of(name))
 
 
-def _check_options(adapt: Adapt, parsed: Name) -> None:
+def _adapter(parsed: Name) -> Adapt:
+    adapt = resolve(parsed.base)
     declared = declared_options(adapt)
     for option in parsed.options:
         if option not in declared:
             rule = f"expected one of {', '.join(sorted(declared))}" if declared else "it has no options"
             raise Unresolved(f"{parsed.base} has no option {option!r}; {rule}")
+    return adapt
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
