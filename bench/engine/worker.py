@@ -349,14 +349,14 @@ class Server(Worker):
         """Return a new process that does the work of a role."""
 
         def start(pipe: socket.socket, log: IO[bytes]) -> Process:
-            forked = self.ask(Fork(role), START_S, descriptors=(pipe.fileno(), log.fileno()))
-            return Process(forked.pid, self._reap)
+            pid = self.ask(Fork(role), START_S, descriptors=(pipe.fileno(), log.fileno()))
+            return Process(pid, self._reap)
 
         return Worker(start)
 
     def _reap(self, pid: int) -> int:
         try:
-            return self.ask(Reap(pid), START_S).code
+            return self.ask(Reap(pid), START_S)
         except (Died, OSError):  # it has ended, or was closed, and its processes with it
             return -signal.SIGKILL
 

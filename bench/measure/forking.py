@@ -22,7 +22,7 @@ import psutil
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from bench.sampling.requests import Done, Fork, Forked, Posted, Reap, Reaped, Replied, Start, Warm, Working
+from bench.sampling.requests import Fork, Posted, Reap, Replied, Start, Warm, Working
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -81,7 +81,7 @@ Serve = Callable[[Any, Channel], Any]
 
 def serve(served: Mapping[type, Serve], channel: Channel) -> None:
     """Serve requests by their type until the parent closes the pipe; `Start` is replied to at once."""
-    served = {Start: lambda *_: Done(), **served}
+    served = {Start: lambda *_: None, **served}
     for request, _ in channel.requests(decoder_of(served)):
         channel.reply(served[type(request)](request, channel))
 
@@ -113,16 +113,16 @@ class ForkServer:
         for request, descriptors in self._channel.requests(decoder_of((Start, Warm, Fork, Reap))):
             self._channel.reply(self._served(request, descriptors))
 
-    def _served(self, request: Start | Warm | Fork | Reap, descriptors: Sequence[int]) -> Done | Forked | Reaped:
+    def _served(self, request: Start | Warm | Fork | Reap, descriptors: Sequence[int]) -> int | None:
         match request:
             case Warm():
                 self._warm(request)
             case Fork():
-                return Forked(self._fork(request.role, *descriptors))
+                return self._fork(request.role, *descriptors)
             case Reap():
                 _, status = os.waitpid(request.pid, 0)
-                return Reaped(os.waitstatus_to_exitcode(status))
-        return Done()
+                return os.waitstatus_to_exitcode(status)
+        return None
 
     def _fork(self, role: str, pipe: int, log: int) -> int:
         server = os.getpid()

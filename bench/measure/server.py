@@ -37,7 +37,6 @@ from bench.sampling.requests import (
     Check,
     Checked,
     Describe,
-    Done,
     Finish,
     Look,
     Looked,
@@ -123,7 +122,7 @@ def checked(request: Check, _channel: Channel) -> Checked:
     return Checked(mistakes, obstacles, identity.torch_facts(), runtimes, modules)
 
 
-def arrived(request: Arrive, _channel: Channel) -> Done:
+def arrived(request: Arrive, _channel: Channel) -> None:
     """Begin to use the device of a case, and the compiler if it compiles; nothing of a user is imported.
 
     That takes seconds if the process was not forked warm. Errors are left to `Prepare`, which does the same.
@@ -133,7 +132,6 @@ def arrived(request: Arrive, _channel: Channel) -> Done:
         workload.set_up(request.point)
         if name_of(request.implementation).entry.compiles:
             compilation.warm_toolchain(device(request.point.device).place)
-    return Done()
 
 
 class CaseWork:

@@ -45,18 +45,14 @@ class Replied(Struct, tag=True):
     reply: Raw
 
 
-class Done(Struct, tag=True):
-    """Nothing more is to be said."""
-
-
 # A server
 
 
-class Start(Request[Done], frozen=True):
+class Start(Request[None], frozen=True):
     """Say that torch is imported."""
 
 
-class Warm(Request[Done], frozen=True):
+class Warm(Request[None], frozen=True):
     """Use once what forked processes will use.
 
     That is what torch imports to trace, or to compute gradients, the compiler if an implementation needs it, and
@@ -69,26 +65,14 @@ class Warm(Request[Done], frozen=True):
     libraries: Sequence[str] = ()
 
 
-class Forked(Struct, tag=True):
-    """The id of a new process."""
-
-    pid: int
-
-
-class Fork(Request[Forked], frozen=True):
-    """Fork a process for a role; its pipe and its log come as descriptors."""
+class Fork(Request[int], frozen=True):
+    """Fork a process for a role, and say its id; its pipe and its log come as descriptors."""
 
     role: str
 
 
-class Reaped(Struct, tag=True):
-    """The exit status of a process, as in `subprocess`."""
-
-    code: int
-
-
-class Reap(Request[Reaped], frozen=True):
-    """Wait for the end of a forked process."""
+class Reap(Request[int], frozen=True):
+    """Wait for the end of a forked process, and say its exit status, as in `subprocess`."""
 
     pid: int
 
@@ -168,7 +152,7 @@ class Outcome(Struct, tag=True):
         self.status, self.detail = status, detail
 
 
-class Arrive(Request[Done], frozen=True):
+class Arrive(Request[None], frozen=True):
     """Begin to use the device of a case, and the compiler in a folder; nothing of a user is imported."""
 
     point: Point

@@ -30,7 +30,6 @@ from bench.sampling.requests import (
     Compared,
     CompareTimed,
     Describe,
-    Done,
     Expect,
     Expected,
     Finish,
@@ -334,7 +333,7 @@ LIVING: set[Worker] = set()
 def work(channel: Channel) -> None:
     """Serve the requests of a worker, or do as a request says."""
     worker = Worker()
-    served: dict[type, Serve] = {Check: checked, Describe: described, Arrive: lambda *_: Done(), Do: do}
+    served: dict[type, Serve] = {Check: checked, Describe: described, Arrive: lambda *_: None, Do: do}
     served |= {Prepare: worker.prepare, Sample: worker.sample, Finish: worker.finish}
     try:
         serve(served, channel)

@@ -135,7 +135,7 @@ def test_what_is_no_event_of_the_request_is_a_crash(worker: Worker, line: str) -
     assert has_ended(worker.pid)
 
 
-@pytest.mark.parametrize("reply", ['{"pid": "many"}', '{"type": "Done"}', "7", "[" * 100_000])
+@pytest.mark.parametrize("reply", ['{"pid": "many"}', "null", "7", "[" * 100_000])
 def test_a_reply_of_another_type_is_a_crash(worker: Worker, reply: str) -> None:
     """The parent says what is wrong with it, and ends the worker."""
     with pytest.raises(Died, match=r"^sent a (reply that is not valid|line that is no reply)") as death:

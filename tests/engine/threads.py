@@ -20,7 +20,7 @@ from bench.engine.worker import Worker
 from bench.machine import facts, git, monotonic, quiet
 from bench.machine.quiet import Preflight
 from bench.measure.forking import Channel
-from bench.sampling.requests import Done, Warm
+from bench.sampling.requests import Warm
 from tests.clock import Clock, set_by_hand
 from tests.engine import scripted_server
 
@@ -86,9 +86,8 @@ class Server:
     def post(self, _request: Warm) -> None:
         """Compile nothing."""
 
-    def receive(self, _timeout_s: float) -> Done:
+    def receive(self, _timeout_s: float) -> None:
         """Have compiled nothing."""
-        return Done()
 
     def fork(self, role: str) -> Worker:
         """Return a new thread that does the work of a role."""
