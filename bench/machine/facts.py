@@ -90,8 +90,8 @@ def variables() -> dict[str, str]:
 
 
 def here(sweep: str = "", **asked: Any) -> Request:
-    """Return a request with this machine's threads."""
-    return Request(sweep, threads=default_threads(), **asked)
+    """Return a request with this machine's threads and CPU flags."""
+    return Request(sweep, threads=default_threads(), cpu=cpu_features(), **asked)
 
 
 def _without_folders(word: str) -> str:

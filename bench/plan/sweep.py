@@ -2,7 +2,7 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,9 @@ SETTINGS: Mapping[str, Setting] = declared_by(Effort)
 
 EFFORT_KEYS = tuple(SETTINGS)
 
+IF_CPU = "if_cpu"
+"""The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
+
 CUSTOM = "custom"
 """The name of a sweep whose points are a product of options."""
 
@@ -133,8 +136,9 @@ class Request:
     """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
 
     Without a sweep it is that of the run in the folder, or the default of the devices' kind.
-    `threads` are used if the file gives none. `overrides`, `implementations`, `baseline`, `control` and `effort`
-    replace the file's values. An override, which may name a `model`, replaces its column in every grid.
+    `threads` are used if the file gives none; `cpu` has the CPU's flags, for grids with IF_CPU. `overrides`,
+    `implementations`, `baseline`, `control` and `effort` replace the file's values. An override, which may name a
+    `model`, replaces its column in every grid.
     With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
@@ -143,6 +147,7 @@ class Request:
 
     sweep: str = ""
     threads: int = 1
+    cpu: Collection[str] = ()
     overrides: Values = field(default_factory=dict)
     implementations: Sequence[str] = ()
     baseline: str = ""
@@ -278,7 +283,8 @@ def _grids(document: Mapping[str, Any], asked: Request) -> tuple[list[Values], V
     defaults = {key: value for key, value in document["defaults"].items() if key not in replaced}
     usual = {**DEFAULTS, "threads": asked.threads, **defaults}
     model = {key: value for key, value in document["defaults"].items() if key == "model"}
-    own = [{}] if asked.product else [each for grid in document["grid"] for each in expand_models({**model, **grid})]
+    grids = [{}] if asked.product else _for_cpu(document["grid"], asked.cpu)
+    own = [each for grid in grids for each in expand_models({**({} if asked.product else model), **grid})]
     whole = [
         {**{key: value for key, value in grid.items() if key not in replaced}, **each}
         for grid in own
@@ -286,6 +292,15 @@ def _grids(document: Mapping[str, Any], asked: Request) -> tuple[list[Values], V
     ]
     refuse(line for grid in whole for line in mistakes_in({**usual, **grid}))
     return [{**grid, "layer": layer} for grid in whole for layer in layers_of({**usual, **grid})], usual
+
+
+def _for_cpu(grids: Sequence[Values], cpu: Collection[str]) -> list[Values]:
+    """Return the grids without those for other CPUs: IF_CPU has flags, of which the CPU must have one."""
+    for grid in grids:
+        if not isinstance(flags := grid.get(IF_CPU, []), list):
+            raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
+    own = [grid for grid in grids if IF_CPU not in grid or not {*grid[IF_CPU]}.isdisjoint(cpu)]
+    return [{key: value for key, value in grid.items() if key != IF_CPU} for grid in own]
 
 
 def _implementations(given: object, baseline: object, path: Sequence[str] | None = None) -> tuple[str, ...]:

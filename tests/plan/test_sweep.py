@@ -317,6 +317,17 @@ def test_what_only_a_module_knows_is_asked_of_it(tmp_path: Path) -> None:
 # What is shipped
 
 
+def test_a_grid_may_be_for_some_cpus_alone(tmp_path: Path) -> None:
+    """A grid counts if the CPU has one of its flags; `quick` has a shape in bfloat16 on CPUs that compute in it."""
+    text = f"{EAGER}{GRID}\n{GRID}batch = 7\nif_cpu = ['fast', 'faster']\n"
+    assert [point.batch for point in load(tmp_path, text, cpu={"faster", "slow"}).points] == [8, 7]
+    assert [point.batch for point in load(tmp_path, text, cpu={"slow"}).points] == [8]
+    plain, more = load_sweep("quick"), load_sweep(Request("quick", cpu={"avx512_bf16"}))
+    (added,) = {*more.points} - {*plain.points}
+    assert (len(more.points), added.dtype) == (10, "bfloat16")
+    assert dataclasses.replace(added, dtype="float32") in plain.points
+
+
 def test_every_shipped_sweep_loads() -> None:
     """A shipped sweep keeps all rules, names itself, and compares at least one implementation with its baseline."""
     for name in shipped_names():
