@@ -13,6 +13,7 @@ from bench.engine.worker import Worker
 from bench.machine import facts, nvml
 from bench.plan.device import COLD, GRAPH, HOST, HOT
 from bench.plan.sweep import Request, load_sweep
+from bench.sampling import requests
 from tests.machine.test_nvml import A_GPU
 from tests.make.simulated_gpu import NAME
 
@@ -21,11 +22,11 @@ pytestmark = pytest.mark.slow
 
 def test_each_way_to_time_a_call_has_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """All are ok, with the host's seconds beside the GPU's; the processes of a point start side by side."""
-    asked_for: list[str] = []
+    asked_for: list[type] = []
     post = Worker.post
 
-    def noted(worker: Worker, request: dict[str, Any], **options: Any) -> None:
-        asked_for.append(request["request"])
+    def noted(worker: Worker, request: requests.Request[Any], **options: Any) -> None:
+        asked_for.append(type(request))
         post(worker, request, **options)
 
     monkeypatch.setattr(Worker, "post", noted)
@@ -43,7 +44,7 @@ def test_each_way_to_time_a_call_has_a_row(monkeypatch: pytest.MonkeyPatch, tmp_
     assert [*rows["status"]] == ["ok"] * 8, rows[["timing", "implementation", "status", "detail"]].to_string()
     assert {*rows["timing"]} == {*timings}
     assert (rows["host_s"] > 0).all()
-    steps = [name for name in asked_for if name in ("arrive", "expect", "prepare")]
-    assert steps == [*["arrive"] * 2, "expect", *["prepare"] * 2] * len(timings)
+    arrive, expect, prepare = steps = requests.Arrive, requests.Expect, requests.Prepare
+    assert [kind for kind in asked_for if kind in steps] == [arrive, arrive, expect, prepare, prepare] * len(timings)
     assert [*rows["event_s"].notna()] == [*(rows["timing"] != HOST)]
     assert {*rows["device_name"]} == {f"{NAME} 8 GiB"}

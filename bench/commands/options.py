@@ -102,9 +102,6 @@ def add(group: Callable[[str], AddOption]) -> None:
         "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
     )
     add_option("--shard", metavar="I/N", help=f"measure the I-th of N parts of the sweep; `{short()} merge` joins them")
-    add_option(
-        "--no-frontier", action="store_true", help="try a case that ran out of memory with fewer tokens all the same"
-    )
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
     add_option("--list", action="store_true", help="list the points, and measure nothing")
     add_option(

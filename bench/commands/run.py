@@ -50,7 +50,7 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
             from bench.engine.run import Run
 
             of_run = {"extend": arguments.extend, "retry_failed": arguments.retry_failed}
-            opened = stack.enter_context(Run(sweep, folder, pools=[pool], frontier=not arguments.no_frontier, **of_run))
+            opened = stack.enter_context(Run(sweep, folder, pools=[pool], **of_run))
             progress.follow(opened)
             for point in opened.measured(answered=progress.told):
                 if opened.records(point):  # else its base waits

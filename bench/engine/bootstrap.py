@@ -17,7 +17,7 @@ from types import ModuleType
 INSTALLED = "attention_bench"
 """The one package of an installed suite; a checkout has `bench` and `impls` too."""
 
-NEEDS = {"torch": "torch", "numpy": "numpy", "psutil": "psutil", "pynvml": "nvidia-ml-py"}
+NEEDS = {"torch": "torch", "numpy": "numpy", "msgspec": "msgspec", "psutil": "psutil", "pynvml": "nvidia-ml-py"}
 """The modules that a server imports, with the packages that bring them."""
 
 

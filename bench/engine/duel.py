@@ -4,7 +4,7 @@ So the rounds of the sides are paired like those of two implementations, and an 
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from bench.analyse.verdict import answer
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
 from bench.engine.model_look import WRONG, replied
-from bench.engine.pool import Pool, Scratch
+from bench.engine.pool import Pool, scratch
 from bench.engine.replicate import NOT_ALONE, Replicate, now
 from bench.engine.run import Run
 from bench.machine import facts, git, monotonic
@@ -24,6 +24,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.names import libraries
 from bench.plan.sides import DIFFER, SAME, Side, itself
 from bench.plan.sweep import Sweep
+from bench.sampling.requests import Describe, Looked
 from bench.sampling.rounds import Length
 from bench.store.environment import Environment
 from bench.store.record import Origin, Record
@@ -45,7 +46,7 @@ class Ground:
     checkout: Checkout | None = None
     here: Environment | None = None
     modules: dict[Point, Module] = field(default_factory=dict)
-    broken: dict[Point, Module] = field(default_factory=dict)
+    broken: dict[Point, Looked] = field(default_factory=dict)
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -68,11 +69,10 @@ class Ground:
         with self.named():
             checked = self.pool.check([*points.values()])
         self.here = facts.observe(checked.facts, {"sweep": sweep.name}, state)
-        named = {"implementation": self.side.implementation}
         for point, own in points.items():
-            reply = replied(self.pool, "describe", own, 0, sweep.effort.timeout_s, **named)
-            if reply["status"] == "ok":
-                self.modules[point] = reply["seen"]
+            reply = replied(self.pool, Describe(own, self.side.implementation), 0, sweep.effort.timeout_s)
+            if reply.status == "ok":
+                self.modules[point] = reply.seen
             else:
                 self.broken[point] = reply
         return self.here
@@ -110,10 +110,10 @@ def grounds(sides: tuple[Side, Side], servers: int, *, with_gradients: bool = Fa
     Raises WrongRequest for a checkout that can't be made.
     """
     with ExitStack() as stack:
-        scratch = stack.enter_context(closing(Scratch())) if any(side.checkout for side in sides) else None
+        folder = stack.enter_context(scratch())
         made: list[Ground] = []
         for side in sides:
-            checkout = checked_out(side.checkout, scratch.folder) if scratch and side.checkout else None
+            checkout = checked_out(side.checkout, folder) if side.checkout else None
             if made and not (side.checkout or side.python):
                 pool = made[0].pool
             else:  # one checkout or interpreter twice is an A/A: each side has its processes
@@ -141,6 +141,8 @@ class Duel(Run):
     say so. Entering it raises WrongRequest if both can't be made, or if a side isn't what was asked for.
     """
 
+    needs_both = True
+
     def __init__(
         self,
         sweep: Sweep,
@@ -158,7 +160,6 @@ class Duel(Run):
         """The side, its status and the detail, at each point where one side alone can be measured."""
         pools = list(dict.fromkeys(ground.pool for ground in sides))
         super().__init__(sweep, folder, needs_all=True, pools=pools)
-        self.needs_both = True
 
     @property
     def names(self) -> tuple[str, str]:
@@ -191,7 +192,6 @@ class Duel(Run):
         return dataclasses.replace(
             super().member(case),
             pool=ground.pool,
-            env_id=(ground.here or self.environment).env_id,
             implementation=ground.side.implementation,
             point=point,
             judged_by=(self.sides[0].pool, first) if takes_weights else (ground.pool, point),
@@ -205,8 +205,8 @@ class Duel(Run):
         Those of the last one stay: what is asked of the sides afterwards needs no others.
         """
         if len(self._pools) > 1:
-            if self._has_measured:
-                self.renew()
+            for pool in self._pools if self._has_measured else ():
+                pool.renew()
             self._start(point)
         self._has_measured = True
         return super().replicate(point, names, length, with_baseline=with_baseline)
@@ -221,12 +221,6 @@ class Duel(Run):
         other: dict[str, Any] = {"status": "skipped", "detail": NOT_ALONE, "own_cause": False}
         ends = dict.fromkeys(missing, other) | {self.names[broken]: {"status": status, "detail": detail}}
         self.write([Record(Case(point, name), number, origin=origin, **end) for name, end in ends.items()])
-
-    def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
-        """Write the records of members, but none if one is tried again: the others were skipped because of it."""
-        members = [*members]
-        if not any(member.lacks_memory or self.deaths.allow(member) for member in members):
-            super().keep(members, number, replicate)
 
     def _start(self, point: Point) -> None:
         """Begin to start the servers of both sides at once."""
@@ -271,8 +265,8 @@ class Duel(Run):
         reply = self.sides[at].broken[point]
         if broken[1:] or not self.is_same_layer:
             with self.sides[at].named():
-                raise WrongRequest(f"{'' if reply['status'] in WRONG else reply['status'] + ': '}{reply['detail']}")
-        self._broken[point] = at, reply["status"], f"{self.names[at]} {reply['raised'] or reply['detail']}"
+                raise WrongRequest(f"{'' if reply.status in WRONG else reply.status + ': '}{reply.detail}")
+        self._broken[point] = at, reply.status, f"{self.names[at]} {reply.raised or reply.detail}"
 
     def _compare(self, point: Point) -> None:
         """Compare the shapes of both sides at a point, and note whether their weights are the same."""

@@ -1,21 +1,23 @@
 """The judge of a point in a replicate: what it is asked, and what it says of the point's work and of the device."""
 
-import dataclasses
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from bench.engine.member import Ended, Member
 from bench.engine.worker import Died, Heard
 from bench.machine import rates
 from bench.plan.work import Roof, Work
 from bench.sampling import judged
-from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues, TimedCall
+from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.requests import Compare, Compared, CompareTimed, Expect, Expected, Outcome, Rates, Request
 from bench.store import units
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from impls.catalogue import name_of
+
+R = TypeVar("R")
 
 ALLOWED = "5%"
 """A share for an implementation of another accuracy: int8 and FP8 of attention are off by some percent."""
@@ -66,25 +68,24 @@ class PointJudge:
         """Make the expected outputs; if that can't be done, all members end."""
         try:
             reply = self.expect()
-            if reply["status"] == "ok":  # before the members are there, because they need the memory
+            if isinstance(reply, Expected):  # before the members are there, because they need the memory
                 self.best = self._known_roof()
-                self.work, self.peak, self.remark = Work(**reply["work"]), reply["peak"], reply["remark"]
+                self.work, self.peak, self.remark = reply.work, reply.peak, reply.remark
+                return
         except Died as death:
             for member in self._members:
                 member.end(death.status, death.detail, death)
             return
         for member in self._members:
-            member.end(reply["status"], reply["detail"])
-            if member.status == "oom" or not reply["own_cause"]:  # which is no fault of the case
-                member.metrics["own_cause"] = False
+            member.end(reply.status, reply.detail)
+            member.own_cause = reply.own_cause and reply.status != "oom"  # which is no fault of the case
 
-    def expect(self) -> dict[str, Any]:
+    def expect(self) -> Expected | Outcome:
         """Have the judge hold the expected outputs; return its reply. Raises Died."""
         shifts = self._draws.checks(thorough=any(member.thorough for member in self._members))
         if self.given is None and any(member.takes_weights for member in self._members):
             self.given = str(self.pool.folder / f"{GIVEN}-{id(self)}.pt")
-        named = {"point": dataclasses.asdict(self.point), "seed": self._draws.seed, "shifts": shifts}
-        return self._ask({"request": "expect", **named, "given": self.given})
+        return self._ask(Expect(self.point, self._draws.seed, shifts, self.given))
 
     def close(self) -> None:
         """Remove the file with the weights and values of the point."""
@@ -99,8 +100,10 @@ class PointJudge:
 
     def compare(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
-        reply = self._compare(member, check, {"request": "compare", "check": check})
-        return {name: reply[name] for name in ("error", "tolerance")}
+        reply = self._compared(member, check, Compare(check, member.file(check), self._allowed(member)))
+        assert reply.error is not None
+        assert reply.tolerance is not None
+        return {"error": reply.error, "tolerance": reply.tolerance}
 
     def compare_timed(self, member: Member) -> None:
         """Have the outputs of a member's timed calls compared; raises Ended if one is incorrect.
@@ -108,27 +111,32 @@ class PointJudge:
         The judge replays the calls that the member names. Raises Ended too if they are not of its samples, or fewer
         than it must keep, and Died if nothing could be expected of them.
         """
-        reply = self._compare(member, TIMED, {"request": "compare_timed"})
+        reply = self._compared(member, TIMED, CompareTimed(member.file(TIMED), self._allowed(member)))
         assert member.kept is not None
-        if objection := judged.objection(member.kept, member.keys, [TimedCall(*call) for call in reply["calls"]]):
+        if objection := judged.objection(member.kept, member.keys, reply.calls):
             raise Ended("incorrect", f"{objection} ({TIMED})")
 
-    def _compare(self, member: Member, check: str, request: dict[str, Any]) -> dict[str, Any]:
+    @staticmethod
+    def _allowed(member: Member) -> float:
+        """Return up to which share a member may be off: 0 unless it declares another accuracy."""
+        return (member.allow_error or 0.0) if name_of(member.implementation).accuracy else 0.0
+
+    def _compared(self, member: Member, check: str, request: Request[Compared | Outcome]) -> Compared:
+        """Return how outputs compare that are handed over, once; raises Ended if they are incorrect."""
         if not member.has_handed_over(check):
             raise Ended("incorrect", f"output was not handed over ({check})")
-        own = name_of(member.implementation).accuracy
-        allowed = (member.allow_error or 0.0) if own else 0.0
-        reply = self._ask({**request, "allowed": allowed, "outputs": member.file(check)})
+        reply = self._ask(request)
         member.drop(check)
-        if reply.get("status", "ok") == "unsupported":
-            raise Ended(reply["status"], reply["detail"])
-        if reply.get("status", "ok") != "ok":
-            raise Died("error", reply["detail"], is_outside=True)
-        if reply["reason"]:
-            member.metrics |= {name: reply[name] for name in ("error", "tolerance")}
-            is_off = own and not allowed and reply["error"] is not None
+        if isinstance(reply, Outcome) and reply.status == "unsupported":
+            raise Ended(reply.status, reply.detail)
+        if isinstance(reply, Outcome):
+            raise Died("error", reply.detail, is_outside=True)
+        if reply.reason:
+            member.metrics |= {"error": reply.error, "tolerance": reply.tolerance}
+            own = name_of(member.implementation).accuracy
+            is_off = own and not self._allowed(member) and reply.error is not None
             hint = f"it computes in {own}: --allow-error {ALLOWED} accepts it up to that share" if is_off else ""
-            raise Ended("incorrect", "; ".join(filter(None, [reply["reason"], hint, self.remark, member.remark])))
+            raise Ended("incorrect", "; ".join(filter(None, [reply.reason, hint, self.remark, member.remark])))
         return reply
 
     def check_rate(self, member: Member) -> None:
@@ -163,10 +171,10 @@ class PointJudge:
 
     def rates(self, turns: int = 1, least_s: float = 0.0) -> Roof | None:
         """Return the rates of the device now, None if there is no memory to measure them; raises Died."""
-        reply = self._ask({"request": "rates", "turns": turns, "least_s": least_s, "core": self._draws.core})
-        return Roof(reply["flops_per_s"], reply["bytes_per_s"]) if reply["flops_per_s"] else None
+        best = self._ask(Rates(turns, least_s, self._draws.core))
+        return best if best.flops_per_s else None
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: Request[R]) -> R:
         """Return the reply of the judge; raises Died, which is no known fault of a member. Then another is forked."""
         try:
             return self.pool.judge(self.point).ask(request, self._timeout_s, self._heard, stage="reference")

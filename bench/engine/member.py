@@ -1,94 +1,27 @@
-"""A case in one replicate: its process, its outcome, and what its process claims and replies."""
+"""A case in one replicate: its process, how it ended, and its record."""
 
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from msgspec import Struct
-
+from bench.engine.claims import Claims, Waiting
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Heard, Worker, unheard
-from bench.machine import monotonic
 from bench.plan.case import Case, Point
 from bench.sampling.judged import Kept
+from bench.sampling.requests import Outcome, Prepared, Request
 from bench.store.environment import Environment
-from bench.store.record import SESSION, Origin, Record, Samples, Status, reported
-from bench.store.typed import Amount, Count, Positive, Seconds, convert
-
-CORES_SPARE, CORES_SPARE_S = 0.1, 2e-4
-"""The cores that an implementation may use beyond its threads, and the seconds of a sample: the processor's seconds are
-read around its timings, which was seen to take 0.09 ms where a timing was one call of 0.05 ms."""
-
-MOST_IDLE, IDLE_S = 0.05, 0.05
-"""The share of a core, and the seconds, that a process may use while it waits: the system counts in hundredths of a
-second. Threads that spin between calls were seen to make the time of others 1.9 times as long."""
-
-REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
-
-LONG_IMPORT_S = 2.0
-"""An import that takes longer is worth a line: each process pays it."""
+from bench.store.record import Origin, Record, Samples, reported
 
 _numbers = itertools.count()
 """Of files for outputs."""
 
 SECOND_DEATH = "second death, in a fresh process"
 NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
-
-Reply = TypeVar("Reply", bound=Struct)
-
-
-@dataclass
-class Claims:
-    """The sums of a process's samples so far; each method returns an objection, empty if there is none."""
-
-    work: list[tuple[float, float]] = field(default_factory=list)
-    """Of each sample the seconds of its timings, and the processor's seconds in them."""
-
-    def add(self, claimed_s: float, waited_s: float, used_s: float) -> str:
-        """Add a sample whose timings claim so many seconds and for which the engine waited so many."""
-        self.work.append((claimed_s, used_s))
-        if claimed_s > waited_s:
-            return f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s"
-        return ""
-
-    def of_all(self, threads: int) -> str:
-        """Judge the samples of a process on a CPU, all together, by the middle half, which makes its time."""
-        quarter = len(self.work) // 4
-        middle = sorted(self.work)[quarter : len(self.work) - quarter]
-        claimed_s, used_s = (sum(seconds) for seconds in zip(*middle, strict=True))
-        cores, spare = used_s / claimed_s, CORES_SPARE + CORES_SPARE_S * len(middle) / claimed_s
-        return f"worked on {cores:.1f} cores, and threads is {threads}" if cores > threads + spare else ""
-
-
-@dataclass
-class Waiting:
-    """The seconds for which a process has waited while others were sampled, and those of the processor in them."""
-
-    waited_s: float = 0.0
-    used_s: float = 0.0
-    _since: tuple[float, float] | None = None
-
-    def begin(self, cpu_s: float) -> None:
-        """Begin to wait; the process has used so many of the processor's seconds so far."""
-        self._since = monotonic.now_s(), cpu_s
-
-    def end(self, cpu_s: float) -> None:
-        """End the wait, if there is one; the process has used so many of the processor's seconds so far."""
-        if self._since is not None:
-            self.waited_s += monotonic.now_s() - self._since[0]
-            self.used_s += cpu_s - self._since[1]
-        self._since = None
-
-    @property
-    def doubt(self) -> str:
-        """That the process took much of a core from others, empty if it didn't."""
-        if self.used_s <= max(IDLE_S, MOST_IDLE * self.waited_s):
-            return ""
-        return f"used {self.used_s / self.waited_s:.0%} of a core while others were sampled, which may have slowed them"
 
 
 class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
@@ -107,23 +40,21 @@ class Member:
     `implementation` is what its process runs, which the case names unless it is the control or a side of a duel, and
     `point` is where, which is the case's unless that side is another layer. Its outputs are judged in the pool and at
     the point of `judged_by`, its own by default; it has weights and values from there if it `takes_weights`.
-    `env_id` names the environment of its pool. A `thorough` measurement also checks a normal input and
-    inspects a call. `death` says how its process died, if it did; `lacks_memory` is true if it was not measured for
-    want of memory. `allow_error` is how far it may be off if it declares another accuracy, as in Effort.
-    A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
+    A `thorough` measurement also checks a normal input and inspects a call. `death` says how its process died, if it
+    did. `allow_error` is how far it may be off if it declares another accuracy, as in Effort. A process that is silent
+    for `timeout_s` ends; `heard(stage)` is called for each of its events.
     """
 
     case: Case
     pool: Pool
-    env_id: str
     thorough: bool
     implementation: str = ""
     status: str = "ok"
     detail: str = ""
     metrics: dict[str, Any] = field(default_factory=dict)
+    own_cause: bool = True
     samples: Samples = field(default_factory=Samples)
     death: Died | None = None
-    lacks_memory: bool = False
     timeout_s: float = math.inf
     heard: Heard = unheard
     calls: int = 1
@@ -160,7 +91,7 @@ class Member:
     @property
     def is_ok(self) -> bool:
         """Whether nothing has ended the case."""
-        return self.status == "ok" and not self.lacks_memory
+        return self.status == "ok"
 
     @property
     def latency_s(self) -> float:
@@ -176,15 +107,15 @@ class Member:
             raise
         self.pid = self.worker.pid
 
-    def post(self, request: dict[str, Any], stage: str = "start", files: Sequence[str] = ()) -> Worker:
-        """Send a request to its process, which does a stage then; return the process. Raises Died.
-
-        The process gets the paths of these files.
-        """
+    def post(self, request: Request[Any], stage: str = "start") -> Worker:
+        """Send a request to its process, which does a stage then; return the process. Raises Died."""
         assert self.worker is not None
-        paths = {"files": {name: self.file(name) for name in files}} if files else {}
-        self.worker.post({**request, **paths}, stage=stage)
+        self.worker.post(request, stage=stage)
         return self.worker
+
+    def new_files(self, checks: Iterable[str]) -> dict[str, str]:
+        """Return the paths of files for the outputs of checks."""
+        return {check: self.file(check) for check in checks}
 
     def file(self, check: str) -> str:
         """Return the path of the file for the outputs of a check."""
@@ -201,27 +132,19 @@ class Member:
         if check in self.files:
             self.files.pop(check).unlink(missing_ok=True)
 
-    def reply(self) -> dict[str, Any]:
-        """Return the reply to the latest request; raises Died."""
+    def reply(self) -> Any:
+        """Return the reply to the latest request, whose metrics are taken over.
+
+        Raises Died, and Ended for an outcome that is not ok.
+        """
         assert self.worker is not None
-        return self.worker.receive(self.timeout_s, self.heard)
-
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the reply to a request during the rounds; raises Died, or Ended if the case has ended."""
-        self.post(request, stage="rounds")
-        reply = self.reply()
-        if reply.get("status") != "ok":
-            self.take(reply)
+        reply = self.worker.receive(self.timeout_s, self.heard)
+        if isinstance(reply, Outcome | Prepared):
+            self.metrics |= reply.metrics
+        if isinstance(reply, Outcome) and reply.status != "ok":
+            self.own_cause = reply.own_cause
+            raise Ended(reply.status, reply.detail)
         return reply
-
-    def take(self, reply: dict[str, Any]) -> None:
-        """Take over a reply's metrics; raises Ended if the case has ended."""
-        outcome = read(reply, Ending)
-        self.metrics |= outcome.metrics
-        if not outcome.own_cause:
-            self.metrics["own_cause"] = False
-        if outcome.status != "ok":
-            raise Ended(outcome.status, outcome.detail)
 
     def end(self, status: str, detail: str, death: Died | None = None) -> None:
         """End the case, perhaps by the death of a process."""
@@ -233,24 +156,22 @@ class Member:
         If a metric is invalid, the record has the status `error` and keeps the valid metrics.
         """
         status, detail, valid = self.status, self.detail, dict[str, Any]()
-        metrics = {"seed": seed, "pid": self.pid, **self.metrics}
+        own_cause = self.own_cause
         if self.death is not None:
-            metrics.setdefault("own_cause", not self.death.is_outside)
-            detail += f" ({SECOND_DEATH}{NOT_ITS_OWN if self.death.is_outside else ''})"
-        mistakes = []
-        for name, value in metrics.items():
+            own_cause = own_cause and not self.death.is_outside
+            detail += f" ({SECOND_DEATH}{'' if own_cause else NOT_ITS_OWN})"
+        for name, value in self.metrics.items():
             try:
                 valid[name] = reported(name, value)
             except ValueError as error:
-                mistakes.append(f"the worker reported an invalid value: {error}")
-        if mistakes:
-            status, detail = "error", mistakes[0]
+                status, detail = "error", f"the worker reported an invalid value: {error}"
         origin = Origin.of(here, self.case.point.device, started_at)
         if self.torch_version:
             origin = dataclasses.replace(origin, torch_version=self.torch_version)
-        session = {name: valid.pop(name) for name in SESSION if name in valid}
         samples = self.samples if status == "ok" else Samples()
-        return Record(self.case, number, status, origin, detail, samples, valid, **session)
+        return Record(
+            self.case, number, status, origin, detail, samples, valid, own_cause=own_cause, seed=seed, pid=self.pid
+        )
 
     def close(self) -> None:
         """End its process, and remove its files."""
@@ -259,78 +180,3 @@ class Member:
             self.worker = None
         for check in [*self.files]:
             self.drop(check)
-
-
-class Ending(Struct):
-    """How a request ended, and what was measured."""
-
-    status: Status
-    detail: str
-    metrics: dict[str, Any]
-    own_cause: bool = True
-
-    def __post_init__(self) -> None:
-        if taken := {*SESSION, "samples"} & self.metrics.keys():
-            raise ValueError(f"metrics must not hold {', '.join(sorted(taken))}")
-
-
-class Prepared(Struct):
-    """What is known of an implementation that is prepared; `remark` is what it says about its precision."""
-
-    call_s: Seconds
-    remark: str = ""
-    reuses: bool = False
-    import_s: Amount = 0.0
-    free_bytes: Count | None = None
-
-    @property
-    def doubts(self) -> str:
-        """What a user of the implementation should know, empty if there is nothing."""
-        words = [REUSES] if self.reuses else []
-        if self.import_s > LONG_IMPORT_S:
-            words.append(f"its import takes {self.import_s:.0f} s in every process")
-        return "; ".join(words)
-
-
-class Taken(Struct):
-    """The values of a sample."""
-
-    timings_s: list[Seconds]
-    switches: Count
-    host_s: Seconds | None = None
-
-
-class Sampled(Struct):
-    """A sample, and the processor's seconds in its timings."""
-
-    sample: Taken
-    used_s: Amount
-
-
-def read(reply: Mapping[str, Any], kind: type[Reply]) -> Reply:
-    """Return a reply with its type; raises Ended for another one."""
-    return _valid(reply, kind, "")  # type: ignore[no-any-return]
-
-
-def sampled(reply: Mapping[str, Any], timings: int) -> Sampled:
-    """Return a sample of so many timings; raises Ended for a reply that is none."""
-    taken = read(reply, Sampled)
-    if len(taken.sample.timings_s) != timings:
-        raise _invalid(f"sample.timings_s must have {timings} values, got {len(taken.sample.timings_s)}")
-    return taken
-
-
-def calls_per_timing(metrics: Mapping[str, Any]) -> int:
-    """Return the number of calls in a timing; raises Ended if the metrics have none."""
-    return int(_valid(metrics.get("calls_per_timing"), Positive, "calls_per_timing"))
-
-
-def _valid(value: Any, kind: Any, name: str) -> Any:
-    try:
-        return convert(value, kind, name)
-    except ValueError as error:
-        raise _invalid(error) from None
-
-
-def _invalid(reason: object) -> Ended:
-    return Ended("crashed", f"sent a reply that is not valid: {reason}")

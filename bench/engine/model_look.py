@@ -1,6 +1,5 @@
 """A look at the models of points: where their attention is, what it takes, and which shapes they have."""
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from contextlib import closing
@@ -16,6 +15,7 @@ from bench.plan.errors import WrongRequest, all_of
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.names import libraries
 from bench.plan.statuses import BAD
+from bench.sampling.requests import Describe, Look, Looked, Shape
 from bench.store.saved_run import Seen
 
 WRONG = ("error", "unsupported")
@@ -59,7 +59,7 @@ def look(
         if number and look_s + took_s > most_s:
             break
         tried = [*settings] if number == 0 else []
-        looks[point].append(asked(pool, "look", point, number, timeout_s, heard, settings=tried))
+        looks[point].append(asked(pool, Look(point, number, tried), number, timeout_s, heard))
         took_s = max(took_s, monotonic.now_s() - begin_s - look_s)
     return looks
 
@@ -72,33 +72,25 @@ def shown(pool: Pool, layers: Sequence[str]) -> dict[str, dict[str, int]]:
     """
     usual, unknown = {**DEFAULTS, "threads": facts.default_threads()}, dict.fromkeys(OF_LAYERS, 1)
     points = [point for layer in layers for point in expand({"layer": layer}, usual, unknown)]  # no size of them counts
-    return dict(zip(layers, all_of(*(partial(asked, pool, "shape", at, 0, SHAPE_S) for at in points)), strict=True))
+    return dict(zip(layers, all_of(*(partial(asked, pool, Shape(at), 0, SHAPE_S) for at in points)), strict=True))
 
 
-def asked(
-    pool: Pool, request: str, point: Point, number: int, timeout_s: float, heard: Any = unheard, **more: Any
-) -> dict[str, Any]:
+def asked(pool: Pool, request: Look | Shape, number: int, timeout_s: float, heard: Any = unheard) -> dict[str, Any]:
     """Return what a worker sees at the module of a point; raises as `look` does."""
-    reply = replied(pool, request, point, number, timeout_s, heard, **more)
-    if reply["status"] in WRONG:
-        raise WrongRequest(reply["detail"])
-    if reply["status"] != "ok":
-        raise NotSeen(f"{point.layer} could not be looked at: {reply['status']}: {reply['detail']}")
-    seen: dict[str, Any] = reply["seen"]
-    return seen
+    reply = replied(pool, request, number, timeout_s, heard)
+    if reply.status in WRONG:
+        raise WrongRequest(reply.detail)
+    if reply.status != "ok":
+        raise NotSeen(f"{request.point.layer} could not be looked at: {reply.status}: {reply.detail}")
+    return reply.seen
 
 
 def replied(
-    pool: Pool, request: str, point: Point, number: int, timeout_s: float, heard: Any = unheard, **more: Any
-) -> dict[str, Any]:
-    """Return how a look of a worker at the module of a point ended: `status`, `detail`, and what is `seen`.
-
-    `raised` says which error of the user's code was behind that, and where; it is empty if its process died.
-    """
-    content = {"request": request, "point": dataclasses.asdict(point), "seed": number, **more}
+    pool: Pool, request: Look | Shape | Describe, number: int, timeout_s: float, heard: Any = unheard
+) -> Looked:
+    """Return how a look of a worker at the module of a point ended; `raised` is empty if its process died."""
     try:
-        with pool.worker(point, number) as worker:
-            reply: dict[str, Any] = worker.ask(content, timeout_s, heard)
+        with pool.worker(request.point, number) as worker:
+            return worker.ask(request, timeout_s, heard)
     except Died as death:
-        return {"status": death.status, "detail": death.detail, "raised": "", "seen": {}}
-    return reply
+        return Looked(death.status, death.detail)

@@ -4,40 +4,39 @@ The way is the same for all: expected outputs, preparation, comparison, rounds, 
 asks and waits, so that nothing runs beside a sample.
 """
 
-import dataclasses
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from bench.engine.judge import Draws, PointJudge
-from bench.engine.member import Ended, Member, Prepared, calls_per_timing, read, sampled
+from bench.engine.member import Ended, Member
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, Worker, first_done, unheard
-from bench.machine import facts, monotonic
+from bench.machine import monotonic
 from bench.machine.quiet import Interference
 from bench.plan.case import Point
+from bench.sampling import rounds
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.judged import kept_of
-from bench.sampling.rounds import Length, Sample, sample, timings
+from bench.sampling.requests import Arrive, Finish, Prepare, Prepared, Sample, Sampled
+from bench.sampling.rounds import Length, sample, timings
 from bench.store.record import Samples
 from impls.catalogue import name_of
 
 WARM_UP_SHARE = 1 / 3
 """The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
 
-SPARE_BYTES, GROWTH = 1 << 29, 1.2
-"""Another process starts if SPARE_BYTES and GROWTH times the memory of the largest process so far are free."""
+REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
+
+LONG_IMPORT_S = 2.0
+"""An import that takes longer is worth a line: each process pays it."""
 
 NOT_ALONE = "the other side could not be measured"
 """Why a side of a duel is skipped."""
-
-FEWEST = 2
-"""The number of processes that start whatever memory is free: with fewer there is no ratio."""
 
 Heard = Callable[[str, str], None]
 """`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""
@@ -45,35 +44,14 @@ Heard = Callable[[str, str], None]
 CpuCore = int | None
 """The core of a process, None if the system chooses it."""
 
-
-class Memory:
-    """A device's memory while members are prepared.
-
-    `prepared` is the number of members that were, `largest_bytes` is the most that one has taken, in an earlier
-    replicate too if that is known. `crowded` are those that were beside one that ended meanwhile.
-    """
-
-    def __init__(self, free_bytes: int, largest_bytes: int = 0) -> None:
-        self.prepared = 0
-        self.crowded: list[Member] = []
-        self._free_bytes = free_bytes
-        self.largest_bytes = largest_bytes
-
-    def room(self, busy: int) -> float:
-        """Return how many processes still fit, besides `busy` ones that are being prepared."""
-        return (self._free_bytes - SPARE_BYTES) / max(1, GROWTH * self.largest_bytes) - busy
-
-    def take(self, free_bytes: int) -> None:
-        """Take the bytes that are free after one more member was prepared."""
-        self.largest_bytes = max(self.largest_bytes, self._free_bytes - free_bytes)
-        self._free_bytes = free_bytes
-        self.prepared += 1
+Begin = Callable[[Member, CpuCore], Worker]
+"""A function that asks a member's process for a step on a core, and returns the process."""
 
 
 class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
-    `baselines` are those among them that others are compared with: they come first where memory is short.
+    `baseline` is the one among them that the others are compared with, None if it is not there.
     `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds` are the rounds
     that it took, in `rounds_s` seconds.
     """
@@ -81,7 +59,7 @@ class Replicate:
     def __init__(
         self,
         members: Sequence[Member],
-        baselines: Collection[Member],
+        baseline: Member | None,
         length: Length,
         seed: int,
         number: int,
@@ -92,7 +70,7 @@ class Replicate:
         self.rounds_s = 0.0
         self.rounds = 0
         self._members = members
-        self._baselines = baselines
+        self._baseline = baseline
         self._length = length
         self._number = number
         self._heard = heard
@@ -119,37 +97,41 @@ class Replicate:
         for member in self._members:
             member.timeout_s, member.heard = timeout_s, partial(self._heard, member.case.implementation)
             judged.setdefault(member.judged_by, []).append(member)
+        for at, members in judged.items():
+            self._judges[at] = PointJudge(members, self._draws, timeout_s, partial(self._heard, ""))
         try:
-            self._measure(judged, together=together)
-        except OSError as error:
-            for member in self._members:
-                if member.is_ok:
-                    self._end_without(member, error)
+            self._measure(together=together)
         finally:
             for member in self._members:
                 member.close()
             for judge in self._judges.values():
                 judge.close()
 
-    def _measure(self, judged: Mapping[tuple[Pool, Point], Sequence[Member]], *, together: bool) -> None:
+    def _measure(self, *, together: bool) -> None:
         if not self._point.kind.is_forked_warm:
             self._start_all()  # they arrive while judges compute what is expected
-        for at, members in judged.items():
-            self._judges[at] = PointJudge(members, self._draws, self._timeout_s, partial(self._heard, ""))
-            self._judges[at].begin()
+        for judge in self._judges.values():
+            judge.begin()
         for member in self._members:
             if member.worker is not None and member.is_ok:
                 with self._ending(member):
                     member.reply()
-        self._prepare_all(together=together)
+        # the order is random: a member that was prepared later was seen to be faster, the last by 1.3 % than the first
+        everyone = self._rng.sample(self._members, len(self._members))
+        self._on_cores(everyone, self._preparing, self._prepared)
         active = [member for member in self._members if member.is_ok]
         if together and len(active) < len(self._members):
             for member in active:
                 member.end("skipped", NOT_ALONE)
-                member.metrics["own_cause"] = False
+                member.own_cause = False
             return
         self._take_rounds(active)
-        self._finish_all([member for member in active if member.is_ok])
+        lasting = [member for member in active if member.is_ok]
+        self._on_cores(lasting, self._finishing, self._finish)
+        for member in lasting:
+            if member.is_ok:
+                with self._ending(member):
+                    self._judge(member).check_rate(member)
 
     def _judge(self, member: Member) -> PointJudge:
         return self._judges[member.judged_by]
@@ -159,103 +141,62 @@ class Replicate:
         for member in self._members:
             with self._ending(member):
                 member.start(self._number)
-                case = {"point": dataclasses.asdict(member.point), "implementation": member.implementation}
-                member.post({"request": "arrive", **case, "cache": str(member.pool.cache)})
+                member.post(Arrive(member.point, member.implementation, str(member.pool.cache)))
 
-    def _prepare_all(self, *, together: bool) -> None:
-        """Prepare the members, one on each core of a CPU, as long as there is memory for another one.
-
-        The order is random, because a member that was prepared later was seen to be faster: the last by 1.3 % ± 0.5 %
-        than the first, in 1,264 measurements of `quick`. The baseline comes first while it is unknown what fits, and
-        next if there may be no room for it later. The first one is prepared alone, so that its memory is known, unless
-        an earlier replicate tells what one takes on a CPU.
-        """
-        waiting = self._rng.sample(self._members, len(self._members))
-        if not self._point.kind.is_in_host_memory or any(member.thorough for member in self._members):
-            waiting.sort(key=lambda member: member not in self._baselines)
-        idle: list[CpuCore] = [*self._cores] or [None]
+    def _on_cores(self, members: Sequence[Member], begin: Begin, end: Callable[[Member], None]) -> None:
+        """Take members through a step, one on each core at a time; one that ends in it is closed."""
+        waiting, idle = [each for each in members if each.is_ok], [*self._cores] or [None]
         busy: dict[Worker, tuple[Member, CpuCore]] = {}
-        memory = self._memory()
         while waiting or busy:
-            is_known = memory.prepared or memory.largest_bytes
-            is_room = is_known and memory.room(len(busy)) >= 1
-            if waiting and idle and (not busy or is_room):
-                if member := self._next_member(waiting, memory, len(busy)):
-                    with self._ending(member):
-                        busy[self._preparing(member, idle[-1])] = member, idle[-1]
-                        idle.pop()
-                continue
-            member, core = self._first_done(busy)
-            idle.append(core)
-            self._take_prepared(member, memory, [other for other, _ in busy.values()])
-            if together and not member.is_ok:
-                return
-        self._members[0].pool.largest_bytes[self._point] = memory.largest_bytes
-
-    def _memory(self) -> Memory:
-        """Return the memory of the device; a GPU's is known after the first preparation."""
-        if not self._point.kind.is_in_host_memory:
-            return Memory(0)
-        return Memory(facts.available_bytes(), self._members[0].pool.largest_bytes.get(self._point, 0))
-
-    def _next_member(self, waiting: list[Member], memory: Memory, busy: int) -> Member | None:
-        """Remove and return the next member to prepare beside `busy` others; None if it ended or lacks memory."""
-        room = memory.room(busy)
-        first = [member for member in waiting if member in self._baselines] if room < 2 else []
-        member = (first or waiting)[0]
-        waiting.remove(member)
-        if not member.is_ok:
-            return None
-        member.lacks_memory = memory.prepared >= FEWEST and room < 1 and member not in self._baselines
-        if member.lacks_memory:
-            member.close()
-        return None if member.lacks_memory else member
-
-    def _take_prepared(self, member: Member, memory: Memory, busy: Sequence[Member]) -> None:
-        """Take the reply of a member that was prepared beside `busy` others; close it if it can't be measured."""
-        with self._ending(member):
-            memory.take(self._prepared(member, member.reply()))
-        if not member.is_ok:
-            member.lacks_memory |= member.status == "oom" and member in memory.crowded
-            memory.crowded += busy
-            member.close()
+            if waiting and idle:
+                member = waiting.pop()
+                with self._ending(member):
+                    busy[begin(member, idle[-1])] = member, idle[-1]
+                    idle.pop()
+            else:
+                done = first_done({worker: each.heard for worker, (each, _) in busy.items()}, self._timeout_s)
+                member, core = busy.pop(done)
+                idle.append(core)
+                with self._ending(member):
+                    end(member)
+            if not member.is_ok:
+                member.close()
 
     def _preparing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request to prepare it on a core; raises Died."""
         if member.worker is None:
             member.start(self._number)
-        inputs = self._judge(member).inputs(member)
-        case = {
-            "point": dataclasses.asdict(member.point),
-            "implementation": member.implementation,
-            "seed": self.seed,
-            "order_seed": self._rng.randrange(1 << 32),
-            "inputs": inputs,
-            "thorough": member.thorough,
-            "warm_up_s": WARM_UP_SHARE * self._length.budget_s / len(self._members),
-            "core": core,
-            "cache": str(member.pool.cache),
-            "given": self._judge(member).given if member.takes_weights else None,
-        }
-        return member.post({"request": "prepare", "case": case}, files=[each for each in inputs if each != AFTERWARDS])
+        judge, inputs = self._judge(member), self._judge(member).inputs(member)
+        request = Prepare(
+            member.point,
+            member.implementation,
+            self.seed,
+            order_seed=self._rng.randrange(1 << 32),
+            inputs=inputs,
+            thorough=member.thorough,
+            warm_up_s=WARM_UP_SHARE * self._length.budget_s / len(self._members),
+            core=core,
+            files=member.new_files(each for each in inputs if each != AFTERWARDS),
+            cache=str(member.pool.cache),
+            given=judge.given if member.takes_weights else None,
+        )
+        return member.post(request)
 
-    def _prepared(self, member: Member, reply: dict[str, Any]) -> int:
-        """Compare the first outputs of a member that is prepared; return the free memory of its device."""
-        member.take(reply)
-        prepared = read(reply, Prepared)
-        member.calls, member.call_s = calls_per_timing(member.metrics), prepared.call_s
-        member.remark, member.doubt = prepared.remark, prepared.doubts
+    def _prepared(self, member: Member) -> None:
+        """Compare the first outputs of a member that is prepared; raises Ended."""
+        prepared: Prepared = member.reply()
+        member.calls, member.call_s, member.remark = prepared.calls, prepared.call_s, prepared.remark
+        member.doubt = doubts(prepared)
         checks = (NORMAL, PEAKED) if member.thorough else (PEAKED,)
         results = [self._judge(member).compare(member, check) for check in checks]
         member.metrics |= max(results, key=lambda result: result["error"] / result["tolerance"])
-        return facts.available_bytes() if prepared.free_bytes is None else prepared.free_bytes
 
     def _take_rounds(self, active: Sequence[Member]) -> None:
         """Take samples in rounds for as long as the replicate takes; one that fails leaves the rounds."""
         if not active:
             return
         self._interference = Interference(self._point.threads, partial(_own_s, [*map(_process, active)]))
-        first = next((member for member in active if member in self._baselines), active[0])
+        first = next((member for member in active if member is self._baseline), active[0])
         self._timings = timings(first.call_s)
         for member in active:
             member.kept = kept_of(member.point, self._timings, member.call_s)
@@ -272,66 +213,44 @@ class Replicate:
             self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = monotonic.now_s() - begin
 
-    def _sample(self, member: Member) -> Sample:
+    def _sample(self, member: Member) -> rounds.Sample:
         """Return one sample of a member; raises Ended."""
         member.heard("rounds")
         keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
         member.keys += keys
-        request = {"request": "sample", "keys": keys, "core": self._draws.core}
         process = _process(member)
         member.waiting.end(process.cpu_s)
         begin = monotonic.now_s()
-        reply = member.ask(request)
+        member.post(Sample(keys, self._draws.core), stage="rounds")
+        sampled: Sampled = member.reply()
         waited_s = monotonic.now_s() - begin
-        claimed = sampled(reply, self._timings)
-        values, others = claimed.sample, self._interference.share()
-        taken = Sample(tuple(values.timings_s), values.switches, others, values.host_s)
-        if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, claimed.used_s):
+        if len(sampled.timings_s) != self._timings:
+            raise Ended("crashed", f"sent a sample of {len(sampled.timings_s)} timings, expected {self._timings}")
+        taken = rounds.Sample(tuple(sampled.timings_s), sampled.switches, self._interference.share(), sampled.host_s)
+        if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, sampled.used_s):
             raise Ended("error", objection)
         member.waiting.begin(process.cpu_s)
         return taken
-
-    def _finish_all(self, members: Sequence[Member]) -> None:
-        """End the rounds of members, one on each core of a CPU: check all of their work."""
-        waiting = [*members]
-        idle: list[CpuCore] = [*self._cores] or [self._draws.core]
-        busy: dict[Worker, tuple[Member, CpuCore]] = {}
-        while waiting or busy:
-            if waiting and idle:
-                member = waiting.pop()
-                with self._ending(member):
-                    busy[self._finishing(member, idle[-1])] = member, idle[-1]
-                    idle.pop()
-                continue
-            member, core = self._first_done(busy)
-            idle.append(core)
-            with self._ending(member):
-                self._finish(member)
-        for member in members:
-            if member.is_ok:
-                with self._ending(member):
-                    self._judge(member).check_rate(member)
 
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
         if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
-        request = {"request": "finish", "call_s": member.latency_s, "core": core}
-        return member.post(request, stage="last calls", files=[TIMED, AFTERWARDS])
+        return member.post(Finish(member.latency_s, core, member.new_files([TIMED, AFTERWARDS])), stage="last calls")
 
     def _finish(self, member: Member) -> None:
         """Check the outputs of a member's last calls; raises Ended."""
-        reply = member.reply()
-        is_ok = reply.get("status") == "ok"  # outputs first, because a wrong one says more than another objection
-        if is_ok or member.has_handed_over(TIMED):
-            self._judge(member).compare_timed(member)
-        if is_ok or member.has_handed_over(AFTERWARDS):
-            self._judge(member).compare(member, AFTERWARDS)
-        member.take(reply)
-
-    def _first_done(self, busy: dict[Worker, tuple[Member, CpuCore]]) -> tuple[Member, CpuCore]:
-        """Wait for the first of the members that work, and remove it; return it with its core."""
-        return busy.pop(first_done({worker: member.heard for worker, (member, _) in busy.items()}, self._timeout_s))
+        judge = self._judge(member)
+        try:
+            member.reply()
+        except Ended:
+            if member.has_handed_over(TIMED):  # a wrong output says more than another objection
+                judge.compare_timed(member)
+            if member.has_handed_over(AFTERWARDS):
+                judge.compare(member, AFTERWARDS)
+            raise
+        judge.compare_timed(member)
+        judge.compare(member, AFTERWARDS)
 
     @contextmanager
     def _ending(self, member: Member) -> Iterator[None]:
@@ -340,20 +259,10 @@ class Replicate:
             yield
         except Ended as end:
             member.end(end.status, end.detail)
-            beside = sum(other.worker is not None for other in self._members if other is not member)
-            member.lacks_memory = end.status == "oom" and beside >= FEWEST  # it may fit beside fewer
-        except OSError as error:
-            self._end_without(member, error)
         except Died as death:
             member.end(death.status, death.detail, death)
             with suppress(Died):  # the next judge needs the expected outputs for the other members
                 self._judge(member).expect()
-
-    @staticmethod
-    def _end_without(member: Member, error: OSError) -> None:
-        """End a member for want of something that the engine needs of the system."""
-        member.end("error", f"the engine could not go on: {error}")
-        member.metrics["own_cause"] = False
 
 
 def _process(member: Member) -> Worker:
@@ -366,12 +275,20 @@ def _own_s(processes: Sequence[Worker]) -> float:
     return time.process_time() + sum(each.cpu_s for each in processes)
 
 
+def doubts(prepared: Prepared) -> str:
+    """Return what a user of an implementation should know although it is right, empty if there is nothing."""
+    words = [REUSES] if prepared.reuses else []
+    if prepared.import_s > LONG_IMPORT_S:
+        words.append(f"its import takes {prepared.import_s:.0f} s in every process")
+    return "; ".join(words)
+
+
 def now() -> str:
     """Return the current time (UTC) in the format of records."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _samples(by_round: Mapping[int, Sample]) -> Samples:
+def _samples(by_round: Mapping[int, rounds.Sample]) -> Samples:
     timings_s, switches, others, hosts = zip(*by_round.values(), strict=True)
     host_s = tuple(each for each in hosts if each is not None)
     return Samples(tuple(by_round), timings_s, switches, tuple(round(share, 2) for share in others), host_s)

@@ -4,9 +4,10 @@ import dataclasses
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from bench.machine import facts, git, monotonic, nvml, quiet
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.device import HOST
 from bench.plan.errors import CannotWrite, WrongRequest, refusing
-from bench.plan.grid import without_columns
+from bench.plan.grid import is_like
 from bench.plan.sweep import Sweep, load_sweep
 from bench.sampling.rounds import Length
 from bench.store import environment, files, journal, table
@@ -36,11 +37,11 @@ from bench.store.files import Lock
 from bench.store.journal import latest
 from bench.store.record import Origin, Record
 
+PAIR = 2
+"""The members of a replicate in which one that runs out of memory doesn't fit at all."""
+
 MOST_DEATHS = 2
 """The deaths of a case's process after which it is not tried again: one may have come from outside."""
-
-_without_tokens = partial(without_columns, columns=("num_tokens", "image_size"))
-"""What points share that differ in the tokens alone, and the image from which tokens follow."""
 
 Heard = Callable[[Point, int, str, str], None]
 """`heard(point, process, implementation, stage)` is called for every event from a worker."""
@@ -56,10 +57,12 @@ class Run:
     With `extend` the sweep may add to the folder's own. With `retry_failed` all cases that failed in an earlier session
     are tried again; without it only those that are not known to be the cause of their failure.
     With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
-    end. `pools` are those of its processes, the baseline's first; without them it makes its own. With `frontier` a case
-    is skipped if the same one with fewer tokens ran out of memory.
+    end. `pools` are those of its processes, the baseline's first; without them it makes its own.
     `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
+
+    needs_both = False
+    """Whether a replicate counts only with all of its members."""
 
     def __init__(
         self,
@@ -70,7 +73,6 @@ class Run:
         retry_failed: bool = False,
         needs_all: bool = False,
         pools: Sequence[Pool] = (),
-        frontier: bool = True,
     ) -> None:
         self.sweep = sweep
         self.folder = folder
@@ -79,9 +81,7 @@ class Run:
         self.warnings: list[str] = []
         self.contents = journal.Contents(folder / journal.JOURNAL)
         self.summary = Summary(sweep.baseline)
-        self.deaths = Deaths()
-        self.needs_both = False
-        self._has_frontier = frontier
+        self.retries = Retries()
         self._extend = extend
         self._needed = sweep.implementations if needs_all else ()
         self._pools = pools or [Pool.of(sweep)]
@@ -95,7 +95,6 @@ class Run:
         self._seeds: dict[Point, int] = {}
         self._places = {point: place for place, point in enumerate(sweep.points)}
         self._last_uses = {(point.kind.name, point.allocator, point.threads): point for point in sweep.points}
-        self._shapes = grouped(sweep.points, _without_tokens)
         self._begin_s = monotonic.now_s()
 
     def __enter__(self) -> Self:
@@ -210,11 +209,6 @@ class Run:
         """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
         return self.summary.answer(point, bound)
 
-    def renew(self) -> None:
-        """End all servers, so that the next replicate of a point comes from a fresh one."""
-        for pool in self._pools:
-            pool.renew()
-
     def finished(self) -> list[Point]:
         """Return the points that are completely measured; in a race, those that have an answer."""
         return [point for point in self.sweep.points if not self.missing(point)]
@@ -231,25 +225,22 @@ class Run:
         missing = self.missing(point, processes)
         self._dismiss(point)
         new = {name: self.sweep.computed_by(name) for name in missing if self.is_new(Case(point, name))}
-        too_large = admission.too_large(point, [*new.values()], facts.available_bytes()) | self._frontier(point)
+        too_large = admission.too_large(point, [*new.values()], facts.available_bytes()) | self._ran_out(point)
         reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
         number, origin = self.next_process(point), Origin.of(self.environment, point.device, now())
         cases = {Case(point, name): reason for name, reason in reasons.items()}
         self.write([Record(case, number, "skipped", origin, reason) for case, reason in cases.items()])
 
-    def _frontier(self, point: Point) -> dict[str, str]:
+    def _ran_out(self, point: Point) -> dict[str, str]:
         """Return the implementations that ran out of memory at the same point with fewer tokens, each with a reason."""
-        if not self._has_frontier:
-            return {}
-        shape = [each for each in self._shapes[_without_tokens(point)] if each.num_tokens < point.num_tokens]
-        by_tokens = sorted(shape, key=lambda each: each.num_tokens, reverse=True)
-        reached = {
-            record.case.implementation: each.num_tokens
-            for each in by_tokens
-            for record in self.records(each)
+        short = [at for at, records in self._by_point.items() if any(each.status == "oom" for each in records)]
+        fewer = [at for at in short if at.num_tokens < point.num_tokens and is_like(at, point)]
+        return {
+            record.case.implementation: f"out of memory at N = {at.num_tokens}"
+            for at in sorted(fewer, key=attrgetter("num_tokens"), reverse=True)
+            for record in self.records(at)
             if record.status == "oom" and record.own_cause
         }
-        return {name: f"out of memory at N = {tokens}; --no-frontier tries it" for name, tokens in reached.items()}
 
     def measured(self, points: Sequence[Point] = (), answered: Answered = unheard) -> Iterator[Point]:
         """Measure points, all of the sweep without any, and yield each when nothing more is measured at it.
@@ -377,12 +368,10 @@ class Run:
         baseline = next((each for each in members if each.case.implementation == self.sweep.baseline), None)
         heard = partial(self.heard, point, number)
         heard("", "start")
-        replicate = Replicate(members, [baseline] if baseline else [], length, self.seed(point), number, heard=heard)
+        replicate = Replicate(members, baseline, length, self.seed(point), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s, together=self.needs_both)
-        self.deaths.count(members)
-        # if the baseline is tried again, nothing has a ratio yet, and all are measured again with it
-        if baseline is None or not (baseline.lacks_memory or self.deaths.allow(baseline)):
-            self.keep(members, number, replicate)
+        self.retries.take(members)
+        self._keep(members, baseline, replicate)
         return replicate
 
     def _dismiss(self, point: Point) -> None:
@@ -391,14 +380,19 @@ class Run:
             pool.dismiss(keep=point)
 
     def _group(self, point: Point, missing: Sequence[str], with_baseline: bool) -> list[str]:
-        """Return the implementations of the next replicate.
+        """Return the implementations of the next replicate: the baseline and all others, or one where memory is short.
 
-        A case that ran out of memory next to others is measured with the baseline only.
+        That is one that ran out of memory beside others, or any if the baseline did, or if all may not fit at once.
+        Without the baseline any two are a pair.
         """
-        baseline, alone = self.sweep.baseline, self.deaths.alone
+        baseline, alone = self.sweep.baseline, self.retries.alone
         others = [name for name in missing if name != baseline]
-        is_tight = Case(point, baseline) in alone
-        group = [name for name in others if is_tight or Case(point, name) in alone][:1] or missing
+        computed = [self.sweep.computed_by(name) for name in (baseline, *others)]
+        is_tight = Case(point, baseline) in alone or not admission.fit(point, computed, facts.available_bytes())
+        short = [name for name in others if is_tight or Case(point, name) in alone]
+        if short and not with_baseline:
+            return random.sample(missing, min(PAIR, len(missing)))  # else one of them would never have its turn
+        group = short[:1] or missing
         has_failed = baseline in self.failed(point) - {*missing}
         is_beside = with_baseline and baseline in self.sweep.implementations and baseline not in group
         return [baseline, *group] if is_beside and not has_failed else [*group]
@@ -407,44 +401,56 @@ class Run:
         """Return a case to be measured in a replicate."""
         thorough, implementation = self.is_new(case), self.sweep.computed_by(case.implementation)
         allowed = self.sweep.effort.allow_error
-        return Member(case, self._pool, self.environment.env_id, thorough, implementation, allow_error=allowed)
+        return Member(case, self._pool, thorough, implementation, allow_error=allowed)
 
     def seed(self, point: Point) -> int:
         """Return the seed of the point's weights and inputs in this session."""
         return self._seeds.setdefault(point, random.SystemRandom().randrange(1 << 32))
 
-    def keep(self, members: Iterable[Member], number: int, replicate: Replicate) -> None:
-        """Write a record of each member that is measured, or that failed and is not tried again."""
-        ended = [member for member in members if not member.lacks_memory and not self.deaths.allow(member)]
-        self.write([each.record(number, replicate.started, replicate.seed, self.environment) for each in ended])
+    def _keep(self, members: Sequence[Member], baseline: Member | None, replicate: Replicate) -> None:
+        """Write a record of each member that is not measured again.
+
+        Without the baseline nothing has a ratio, and in a duel nothing without the other side: then all are.
+        """
+        again = [member for member in members if self.retries.has(member)]
+        if baseline in again or (self.needs_both and again):
+            return
+        ended = [member for member in members if member not in again]
+        number, started = self.next_process(members[0].case.point), replicate.started
+        self.write([each.record(number, started, replicate.seed, self.environment) for each in ended])
 
 
-class Deaths:
-    """The deaths of the processes of cases in a session, which decide which cases are tried again, and how.
+class Retries:
+    """What a session measures again: cases whose process died, and those that ran out of memory beside others.
 
-    `alone` are the cases that are measured without others: they had no memory beside others, or a process was killed
-    from outside and may have lacked memory.
+    `alone` are those of the second kind, which get the memory of all others but the baseline. A process that was
+    killed from outside may have lacked memory too.
     """
 
     def __init__(self) -> None:
-        self._counts: Counter[Case] = Counter()
+        self._deaths: Counter[Case] = Counter()
+        self._again: set[Member] = set()
         self.alone: set[Case] = set()
 
-    def count(self, members: Iterable[Member]) -> None:
-        """Count the deaths of members' processes; a result sets the count to 0."""
+    def take(self, members: Sequence[Member]) -> None:
+        """Take the ends of the members of a replicate; a result sets the count of deaths to 0."""
+        self._again = set()
         for member in members:
             if member.is_ok:
-                del self._counts[member.case]
-            elif member.death is not None:
-                self._counts[member.case] += 1
+                del self._deaths[member.case]
+            if member.death is not None:
+                self._deaths[member.case] += 1
                 if member.death.is_outside and member.pid is not None:  # not that of a judge or of a server
                     self.alone.add(member.case)
-            if member.lacks_memory and member.status == "oom":
+            ran_out = member.status == "oom" and len(members) > PAIR
+            if ran_out:
                 self.alone.add(member.case)
+            if ran_out or (member.death is not None and self._deaths[member.case] < MOST_DEATHS):
+                self._again.add(member)
 
-    def allow(self, member: Member) -> bool:
-        """Return whether a member whose process died is measured again in another replicate."""
-        return member.death is not None and self._counts[member.case] < MOST_DEATHS
+    def has(self, member: Member) -> bool:
+        """Return whether a member of the latest replicate is measured again."""
+        return member in self._again
 
 
 def run(

@@ -1,6 +1,5 @@
 """A trial of implementations at one point, which is repeated and leaves no run."""
 
-import dataclasses
 import random
 from collections.abc import Iterator, Sequence
 from typing import Self
@@ -8,7 +7,6 @@ from typing import Self
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
-from bench.machine import facts, quiet
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
 
@@ -31,11 +29,10 @@ class Trial:
 
     def __enter__(self) -> Self:
         try:
-            here = facts.observe(self._pool.check([self._point]).facts, {}, dataclasses.asdict(quiet.watch()))
+            self._pool.check([self._point])
         except BaseException:
             self._pool.close()
             raise
-        self._env_id = here.env_id
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -45,12 +42,11 @@ class Trial:
         """Yield the members of each replicate of the baseline and these implementations, until one fails."""
         for number in range(REPLICATES):
             members = {
-                name: Member(Case(self._point, name), self._pool, self._env_id, thorough=number == 0)
+                name: Member(Case(self._point, name), self._pool, thorough=number == 0)
                 for name in dict.fromkeys((self._baseline, *names))
             }
-            baselines, length = [members[self._baseline]], Length(ROUNDS_S)
-            replicate = Replicate([*members.values()], baselines, length, self._seed, number)
-            replicate.measure(self._timeout_s)
+            of = [*members.values()]
+            Replicate(of, of[0], Length(ROUNDS_S), self._seed, number).measure(self._timeout_s)
             yield members
             if not all(member.is_ok for member in members.values()):
                 return

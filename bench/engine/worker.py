@@ -1,7 +1,6 @@
 """The parent's side of its processes: start or fork, requests, replies, and an end with all that they started."""
 
 import contextlib
-import json
 import os
 import secrets
 import select
@@ -12,17 +11,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeVar
 
 import psutil
+from msgspec import MsgspecError, Raw
+from msgspec.json import decode, encode
 
-from bench.machine import facts
-from bench.plan.case import HUGE, RETAINED
-from bench.plan.device import CPU, Kind
-from bench.plan.invocation import IS_INSTALLED, ROOT
+from bench.sampling.requests import Fork, Posted, Reap, Replied, Request, Start, Working
+
+R = TypeVar("R")
 
 BOOTSTRAP = str(Path(__file__).with_name("bootstrap.py"))
 """The program by which a worker, also one of another environment, imports this suite."""
@@ -49,38 +49,8 @@ LOG_END_BYTES = 1 << 14
 OUTSIDE_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
 """Signals that other processes send, or the system when memory runs out: they don't show that a case is the cause."""
 
-KEEPS = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
-HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-
-ALLOCATOR_VARIABLES: dict[str, dict[str, str]] = {
-    **dict.fromkeys((RETAINED, HUGE), KEEPS if facts.huge_pages_missing() else KEEPS | HUGE_PAGES),
-    "system": {},
-}
-"""The environment variables that glibc and torch read at the start of a process. `retained` never returns freed memory,
-so no page faults twice; it also asks for huge pages, torch for large blocks and glibc for all others."""
-
-FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"}
-"""The environment variables that let a process be forked after it has imported torch. The first lets torch look for
-GPUs without using one. Without the second macOS kills a forked process that begins to use a framework of Objective-C.
-"""
-
-STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1", "OPENBLAS_THREAD_TIMEOUT": "17"}
-"""The environment variables that let threads sleep soon after a call, of OpenMP in GNU and Intel libraries, and of
-NumPy's OpenBLAS: threads that wait actively would slow the process that is asked next. 20,000 turns, or 2 to the power
-of 17 ticks, take less than 0.1 ms, so that they still wait actively within a call. A user's own settings stay."""
-
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""The environment variables with the number of threads: for OpenMP and MKL."""
-
 Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""
-
-
-MARK = "ATTENTION_BENCH_PROCESS"
-"""The environment variable that a process passes to those it starts, so that they are found in any session."""
-
-STRAYS_S = 5.0
-"""The most seconds for ending processes that left the group: one that hangs in the system can't be ended."""
 
 
 def unheard(*_event: object) -> None:
@@ -130,6 +100,7 @@ class Process:
     def end(self) -> int:
         """End the process, its group and all others that it started; return its exit status as in `subprocess`."""
         if self._code is None:
+            _end_descendants(self.pid)
             for kill in (os.killpg, os.kill):  # a process that was just forked has no group yet
                 with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or only dead ones
                     kill(self.pid, signal.SIGKILL)
@@ -144,23 +115,24 @@ def launch(command: Sequence[str], log: IO[bytes], variables: Mapping[str, str],
 
     Raises OSError if it can't be started.
     """
-    mark = secrets.token_hex(16)
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
-        env={**variables, MARK: mark},
+        env=variables,
         pass_fds=inherited,
         start_new_session=True,  # Ctrl-C reaches only the parent, which then ends its processes
     )
+    return Process(process.pid, lambda _pid: process.wait())
 
-    def reap(_pid: int) -> int:
-        code = process.wait()
-        _end_marked(mark)
-        return code
 
-    return Process(process.pid, reap)
+def _end_descendants(pid: int) -> None:
+    """Kill what a process has started, in any session, while it lives: on Linux it has adopted what is left of them."""
+    with contextlib.suppress(psutil.Error):
+        for each in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                each.kill()
 
 
 def _is_dead(pid: int) -> bool:
@@ -177,25 +149,6 @@ def _pidfd(pid: int) -> int | None:
     return None
 
 
-def _end_marked(mark: str) -> None:
-    """Kill all processes with a mark, repeatedly because one may start another meanwhile, for at most STRAYS_S."""
-    deadline = time.monotonic() + STRAYS_S
-    while strays := list(_marked(mark)):
-        for stray in strays:
-            with contextlib.suppress(psutil.Error):
-                stray.kill()
-        if time.monotonic() > deadline:
-            return
-        time.sleep(0.01)
-
-
-def _marked(mark: str) -> Iterator[psutil.Process]:
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) == mark:
-                yield process
-
-
 class Worker:
     """A process that serves requests on a pipe until it is closed; `start` returns it for the other end of the pipe.
 
@@ -203,9 +156,9 @@ class Worker:
     """
 
     def __init__(self, start: Callable[[socket.socket, IO[bytes]], Process]) -> None:
-        self._id = self._request = ""
+        self._id, self._kind = "", None
         self._stage = "start"
-        self._buffer = b""
+        self._buffer, self._is_over = b"", False
         self._log_start = 0
         self._cpu_s = 0.0
         with ExitStack() as files:
@@ -215,11 +168,7 @@ class Worker:
             with theirs:
                 self._process = start(theirs, self._log)
             files.callback(self._process.end)
-            self._selector = files.enter_context(selectors.PollSelector())
             self._files = files.pop_all()
-        self._selector.register(self._pipe, selectors.EVENT_READ)
-        if self._process.descriptor is not None:
-            self._selector.register(self._process.descriptor, selectors.EVENT_READ)
 
     @property
     def pid(self) -> int:
@@ -236,29 +185,30 @@ class Worker:
 
     def ready(self) -> None:
         """Wait until the worker has imported torch; raises Died if it doesn't start."""
-        self.ask({"request": "start"}, START_S)
+        self.ask(Start(), START_S)
 
     def ask(
         self,
-        request: dict[str, Any],
+        request: Request[R],
         timeout_s: float,
         heard: Heard = unheard,
         *,
         stage: str = "start",
         descriptors: Sequence[int] = (),
-    ) -> dict[str, Any]:
+    ) -> R:
         """Send a request and return the reply; raises the errors of `post` and `receive`."""
         self.post(request, stage=stage, descriptors=descriptors)
-        return self.receive(timeout_s, heard)
+        reply: R = self.receive(timeout_s, heard)
+        return reply
 
-    def post(self, request: dict[str, Any], *, stage: str = "start", descriptors: Sequence[int] = ()) -> None:
+    def post(self, request: Request[Any], *, stage: str = "start", descriptors: Sequence[int] = ()) -> None:
         """Send a request without waiting for the reply; raises Died if the worker has closed the pipe.
 
         `stage` is what the worker does until it announces another one; `descriptors` are handed to it.
         """
         self._stage, self._alive_s = stage, time.monotonic()
-        self._id, self._request = secrets.token_hex(8), request["request"]
-        line = json.dumps({**request, "id": self._id}).encode() + b"\n"
+        self._id, self._kind = secrets.token_hex(8), request.reply
+        line = encode(Posted(self._id, Raw(encode(request)))) + b"\n"
         try:
             if descriptors:
                 line = line[socket.send_fds(self._pipe, [line], descriptors) :]
@@ -266,41 +216,71 @@ class Worker:
         except (BrokenPipeError, ConnectionResetError):
             raise self._ended() from None
 
-    def receive(self, timeout_s: float, heard: Heard = unheard) -> dict[str, Any]:
+    def receive(self, timeout_s: float, heard: Heard = unheard) -> Any:
         """Return the reply to the posted request; each event from the worker restarts the timeout.
 
-        Raises Died if the worker ends, is silent for `timeout_s`, or sends a line that is no event of this request.
+        Raises Died if the worker ends, is silent for `timeout_s`, or sends a line that is no event of this request or
+        no reply of its type.
         """
-        while not self._has_replied(heard):
-            chunk = self._chunk(self._alive_s + timeout_s)
-            if chunk is None:
-                self._process.end()
-                raise Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
-            if not chunk:
+        first_done({self: heard}, timeout_s)
+        if not self._has_line:
+            if self._is_over:
                 raise self._ended()
-            self._buffer += chunk
+            self._process.end()
+            raise Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
         line, _, self._buffer = self._buffer.partition(b"\n")
-        event = _object(line)
-        if (event.get("id"), event.get("event")) != (self._id, self._request):
+        event = _event(line)
+        if not isinstance(event, Replied) or event.id != self._id:
             raise self._foreign(line)
         self._log_start = os.fstat(self._log.fileno()).st_size
-        return event
+        try:
+            return decode(event.reply, type=self._kind)
+        except (MsgspecError, RecursionError) as error:
+            self._process.end()
+            raise Died("crashed", f"sent a reply that is not valid: {error}") from None
 
     def is_done(self, timeout_s: float, heard: Heard = unheard) -> bool:
-        """Return whether `receive` would return or raise at once."""
-        while not self._has_replied(heard):
-            chunk = self._chunk(time.monotonic())
-            if chunk is None:
-                return time.monotonic() >= self._alive_s + timeout_s
-            if not chunk:
+        """Return whether `receive` would return or raise at once; `heard` gets each stage that is announced."""
+        self._read()
+        while b"\n" in self._buffer:
+            line, _, rest = self._buffer.partition(b"\n")
+            event = _event(line)
+            if not isinstance(event, Working) or event.id != self._id:
                 return True
+            self._stage, self._alive_s, self._buffer = event.stage, time.monotonic(), rest
+            heard(event.stage)
+        return self._has_line or self._is_over or self.left_s(timeout_s) <= 0
+
+    def left_s(self, timeout_s: float) -> float:
+        """Return the seconds for which the worker may still be silent."""
+        return self._alive_s + timeout_s - time.monotonic()
+
+    @property
+    def _has_line(self) -> bool:
+        """Whether a line has come, or more than a line may be."""
+        return b"\n" in self._buffer or len(self._buffer) > LONGEST_BYTES
+
+    def _read(self) -> None:
+        """Read what the worker has sent, and note if no more will come.
+
+        A child of the worker may keep the pipe open, so its end is looked for too, before the last reply is read.
+        """
+        has_ended = self._process.has_ended()
+        while not self._is_over and len(self._buffer) <= LONGEST_BYTES:
+            try:
+                chunk = self._pipe.recv(1 << 20, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                self._is_over = has_ended
+                return
+            except ConnectionResetError:
+                chunk = b""
+            self._is_over = not chunk
             self._buffer += chunk
-        return True
 
     @property
     def watched(self) -> list[Any]:
         """What becomes readable when the worker sends something or ends."""
-        return [key.fileobj for key in self._selector.get_map().values()]
+        return [self._pipe, *([] if self._process.descriptor is None else [self._process.descriptor])]
 
     def end(self) -> None:
         """End the process and all processes that it started; the next request raises Died."""
@@ -316,37 +296,6 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _has_replied(self, heard: Heard) -> bool:
-        """Return whether a line has come that is more than the announcement of a stage; `heard` gets each stage."""
-        while b"\n" in self._buffer:
-            line, _, rest = self._buffer.partition(b"\n")
-            match _object(line):
-                case {"event": "working", "stage": str(stage), "id": self._id}:
-                    self._stage, self._alive_s, self._buffer = stage, time.monotonic(), rest
-                    heard(stage)
-                case _:
-                    return True
-        return len(self._buffer) > LONGEST_BYTES
-
-    def _chunk(self, deadline: float) -> bytes | None:
-        """Return the worker's next bytes: empty if it has ended or closed the pipe, None if the deadline has passed.
-
-        A child of the worker may keep the pipe open, so the end of the process is watched too.
-        """
-        longest_s = POLL_S if self._process.descriptor is None else SELECT_S
-        while True:
-            left_s = deadline - time.monotonic()
-            ready = [key.fileobj for key, _ in self._selector.select(min(max(0.0, left_s), longest_s))]
-            if self._pipe in ready:  # before the check for its end, because the last reply may be in the pipe
-                try:
-                    return self._pipe.recv(1 << 20)
-                except ConnectionResetError:
-                    return b""
-            if ready or self._process.has_ended():
-                return b""
-            if left_s <= 0:
-                return None
 
     def _foreign(self, line: bytes) -> Died:
         self._process.end()
@@ -378,14 +327,16 @@ class Worker:
 def first_done(workers: Mapping[Worker, Heard], timeout_s: float) -> Worker:
     """Wait until `receive` would return or raise at once for one of the workers, and return it."""
     with selectors.PollSelector() as selector:  # which needs no descriptor of its own
-        for worker in workers:
-            for each in worker.watched:
-                selector.register(each, selectors.EVENT_READ)
+        watched = [each for worker in workers for each in worker.watched]
+        for each in watched:
+            selector.register(each, selectors.EVENT_READ)
+        longest_s = SELECT_S if len(watched) == 2 * len(workers) else POLL_S
         while True:
             for worker, heard in workers.items():
                 if worker.is_done(timeout_s, heard):
                     return worker
-            selector.select(POLL_S)
+            left_s = min(worker.left_s(timeout_s) for worker in workers)
+            selector.select(min(max(0.0, left_s), longest_s))
 
 
 class Server(Worker):
@@ -396,22 +347,16 @@ class Server(Worker):
 
     def fork(self, role: str) -> Worker:
         """Return a new process that does the work of a role."""
-        return Worker(self._forking(role))
 
-    def server(self) -> "Server":
-        """Return a new server, which has imported what this one has so far."""
-        return Server(self._forking("server"))
-
-    def _forking(self, role: str) -> Callable[[socket.socket, IO[bytes]], Process]:
         def start(pipe: socket.socket, log: IO[bytes]) -> Process:
-            reply = self.ask({"request": "fork", "role": role}, START_S, descriptors=(pipe.fileno(), log.fileno()))
-            return Process(reply["pid"], self._reap)
+            pid = self.ask(Fork(role), START_S, descriptors=(pipe.fileno(), log.fileno()))
+            return Process(pid, self._reap)
 
-        return start
+        return Worker(start)
 
     def _reap(self, pid: int) -> int:
         try:
-            return int(self.ask({"request": "reap", "pid": pid}, START_S)["code"])
+            return self.ask(Reap(pid), START_S)
         except (Died, OSError):  # it has ended, or was closed, and its processes with it
             return -signal.SIGKILL
 
@@ -432,52 +377,9 @@ def started(
     return start
 
 
-def environment(
-    allocator: str,
-    threads: int,
-    cache: Path,
-    python: str | None = None,
-    paths: Sequence[str] = (),
-    kind: Kind = CPU,
-) -> dict[str, str]:
-    """Return the environment variables of a process that uses a kind of device, in another environment by its `python`.
-
-    It searches `paths` first. The user's own allocator settings are removed.
-    """
-    ours = {name for variables in ALLOCATOR_VARIABLES.values() for name in variables}
-    inherited = {name: value for name, value in os.environ.items() if name not in ours and name[:7] != "MALLOC_"}
-    settings = ALLOCATOR_VARIABLES[allocator]
-    tunables = [
-        each for each in os.environ.get("GLIBC_TUNABLES", "").split(":") if not each.startswith("glibc.malloc.")
-    ]
-    tunables = [each for each in [*tunables, settings.get("GLIBC_TUNABLES")] if each]
-    return {
-        **FORK_VARIABLES,
-        **STILL_VARIABLES,
-        **inherited,
-        **settings,
-        **({"GLIBC_TUNABLES": ":".join(tunables)} if tunables else {}),
-        **dict.fromkeys(THREAD_VARIABLES, str(threads)),
-        "PYTHONPATH": os.pathsep.join([*paths, *_path(python)]),
-        "PYTHONUNBUFFERED": "1",
-        "TORCHINDUCTOR_CACHE_DIR": str(cache),
-        **kind.variables,
-    }
-
-
-def _path(python: str | None) -> list[str]:
-    """Return the folders that a worker searches first: all of ours, but none of our packages in another environment."""
-    if python is None:
-        return list(dict.fromkeys([str(Path.cwd()), *(entry for entry in sys.path if entry)]))
-    entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    suite = [] if IS_INSTALLED else [str(ROOT)]
-    return list(dict.fromkeys([str(Path.cwd()), *suite, *entries]))
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line, an empty one if the line is no JSON object."""
+def _event(line: bytes) -> Working | Replied | None:
+    """Return the event of a line, None for any other line."""
     try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
+        return decode(line, type=Working | Replied)
+    except (MsgspecError, RecursionError):
+        return None

@@ -5,8 +5,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
@@ -15,6 +13,7 @@ from bench.measure import compilation, user_code
 from bench.measure.devices import device
 from bench.measure.outputs import Fallback, Incorrect, NotHandedOver
 from bench.measure.process_state import LeftChanged
+from bench.sampling.requests import Outcome
 
 NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
 """What messages say if memory ran out, of the CPU's allocator, of the CUDA driver, and of cuBLAS and cuDNN."""
@@ -38,23 +37,6 @@ NO_ROOM = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno
 
 OF_COMPILER = re.compile(r"(?:\b(?:fatal )?error: (?!ld returned)|\bld: )(.+)")
 """The line in which a C++ compiler or its linker says what it can't do; Inductor quotes it after the command."""
-
-
-@dataclass
-class Outcome:
-    """How a case ended, and why; `metrics` has metrics and other fields of a record by name.
-
-    `own_cause` is False if the system lacked something, which is no fault of the case.
-    """
-
-    status: str = "ok"
-    detail: str = ""
-    metrics: dict[str, Any] = field(default_factory=dict)
-    own_cause: bool = True
-
-    def end(self, status: str, detail: str) -> None:
-        """End the case with a status; nothing more is measured."""
-        self.status, self.detail = status, detail
 
 
 @contextmanager

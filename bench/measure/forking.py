@@ -1,22 +1,28 @@
 """A server that forks worker processes of itself, and the pipe between each of them and the parent.
 
 The server has imported torch, so none of them has to. It runs no code of users. Each worker has its own session, log
-and pipe. On the pipe a request or an event is a line of JSON; an event carries the id of the request it belongs to.
+and pipe. On the pipe a request or an event is a line of JSON, as `bench.sampling.requests` declares them.
 This file imports no torch, so it can be tested without torch.
 """
 
 import contextlib
 import ctypes
-import json
+import operator
 import os
 import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
+import msgspec
 import psutil
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from bench.sampling.requests import Fork, Posted, Reap, Replied, Start, Warm, Working
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -29,9 +35,6 @@ MOST_DESCRIPTORS = 2
 CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 """Child programs don't inherit the descriptors that came."""
 
-SERVER = "server"
-"""The role of a forked process that is a server itself."""
-
 
 class Channel:
     """The pipe to the parent; only the process that made the channel can use it."""
@@ -41,56 +44,51 @@ class Channel:
         self._id = ""
         os.register_at_fork(after_in_child=self._pipe.close)
 
-    def requests(self) -> Iterator[dict[str, Any]]:
-        """Yield the parent's requests until it closes the pipe."""
-        while request := self._next():
-            self._id = request["id"]
-            yield request
+    def requests(self, decoder: Decoder[Any]) -> Iterator[tuple[Any, list[int]]]:
+        """Yield the parent's requests, as a decoder reads them, until it closes the pipe; each with its descriptors.
 
-    def reply(self, request: str, content: dict[str, Any]) -> None:
-        """Send the reply to the request of this name."""
-        self._send({**content, "event": request})
+        These are fewer than were sent if this process has no room for them.
+        """
+        while line := self._line():
+            posted = msgspec.json.decode(line[0], type=Posted)
+            self._id = posted.id
+            yield decoder.decode(posted.request), line[1]
+
+    def reply(self, reply: Any) -> None:
+        """Send the reply to the latest request."""
+        self._send(Replied(self._id, Raw(msgspec.json.encode(reply))))
 
     def announce(self, stage: str) -> None:
         """Tell the parent what is about to run, in case the process dies there."""
-        self._send({"event": "working", "stage": stage})
+        self._send(Working(self._id, stage))
 
-    def _next(self) -> dict[str, Any] | None:
-        request = next_request(self._pipe)
-        return request and {name: value for name, value in request.items() if name != "descriptors"}
+    def _line(self) -> tuple[bytes, list[int]] | None:
+        line, descriptors = b"", list[int]()
+        while not line.endswith(b"\n"):
+            part, more, _, _ = socket.recv_fds(self._pipe, LONGEST_BYTES, MOST_DESCRIPTORS, CLOEXEC)
+            if not part:
+                return None
+            line, descriptors = line + part, descriptors + more
+        return line, descriptors
 
-    def _send(self, event: dict[str, Any]) -> None:
-        self._pipe.sendall(json.dumps({**event, "id": self._id}, allow_nan=False).encode() + b"\n")
-
-
-def next_request(pipe: socket.socket) -> dict[str, Any] | None:
-    """Return the next request on a pipe with its descriptors, None at the end.
-
-    The descriptors are fewer than were sent if this process has no room for them.
-    """
-    line, descriptors = b"", list[int]()
-    while not line.endswith(b"\n"):
-        part, more, _, _ = socket.recv_fds(pipe, LONGEST_BYTES, MOST_DESCRIPTORS, CLOEXEC)
-        if not part:
-            return None
-        line, descriptors = line + part, descriptors + more
-    return {**json.loads(line), "descriptors": descriptors}
+    def _send(self, event: Working | Replied) -> None:
+        self._pipe.sendall(msgspec.json.encode(event) + b"\n")
 
 
-Serve = Callable[[dict[str, Any], Channel], dict[str, Any]]
-"""A function that serves a request and returns the content of the reply."""
+Serve = Callable[[Any, Channel], Any]
+"""A function that serves a request of a type and returns the reply."""
 
 
-def methods(role: object) -> dict[str, Serve]:
-    """Return the public methods of a role; each serves the requests of its name."""
-    return {name: getattr(role, name) for name in vars(type(role)) if not name.startswith("_")}
+def serve(served: Mapping[type, Serve], channel: Channel) -> None:
+    """Serve requests by their type until the parent closes the pipe; `Start` is replied to at once."""
+    served = {Start: lambda *_: None, **served}
+    for request, _ in channel.requests(decoder_of(served)):
+        channel.reply(served[type(request)](request, channel))
 
 
-def serve(requests_served: dict[str, Serve], channel: Channel) -> None:
-    """Serve requests by their name until the parent closes the pipe; `start` gets an empty reply at once."""
-    for request in channel.requests():
-        name = request["request"]
-        channel.reply(name, {} if name == "start" else requests_served[name](request, channel))
+def decoder_of(kinds: Iterable[type]) -> Decoder[Any]:
+    """Return a decoder of requests of some types."""
+    return Decoder(reduce(operator.or_, kinds))
 
 
 Role = Callable[[Channel], None]
@@ -98,32 +96,33 @@ Role = Callable[[Channel], None]
 
 
 class ForkServer:
-    """Serves `start`, `warm`, `fork` and `reap`; `roles` are the kinds of processes that it forks.
+    """Serves `Start`, `Warm`, `Fork` and `Reap`; `roles` are the kinds of processes that it forks.
 
-    `warm` gets the request of this name once, before the first fork of a role. The role SERVER is another server, which
-    has what this one has imported so far, and goes on without what comes later.
+    A process has what was imported before it was forked.
     """
 
-    def __init__(
-        self, roles: Mapping[str, Role], warm: Callable[[dict[str, Any]], None], pipe: int | None = None
-    ) -> None:
+    def __init__(self, roles: Mapping[str, Role], warm: Callable[[Warm], None]) -> None:
         self._roles = roles
         self._warm = warm
-        self._pipe = socket.socket(fileno=int(sys.argv[1]) if pipe is None else pipe)
+        self._channel = Channel(int(sys.argv[1]))
 
     def serve(self) -> None:
         """Serve requests until the parent closes the pipe."""
         die_with_parent()
-        while request := next_request(self._pipe):
-            name, descriptors = request["request"], request["descriptors"]
-            content: dict[str, Any] = {}
-            if name == "warm":
+        adopt_orphans()
+        for request, descriptors in self._channel.requests(decoder_of((Start, Warm, Fork, Reap))):
+            self._channel.reply(self._served(request, descriptors))
+
+    def _served(self, request: Start | Warm | Fork | Reap, descriptors: Sequence[int]) -> int | None:
+        match request:
+            case Warm():
                 self._warm(request)
-            elif name == "fork":
-                content = {"pid": self._fork(request["role"], *descriptors)}
-            elif name == "reap":
-                content = {"code": self._reap(request["pid"])}
-            self._pipe.sendall(json.dumps({**content, "event": name, "id": request["id"]}).encode() + b"\n")
+            case Fork():
+                return self._fork(request.role, *descriptors)
+            case Reap():
+                _, status = os.waitpid(request.pid, 0)
+                return os.waitstatus_to_exitcode(status)
+        return None
 
     def _fork(self, role: str, pipe: int, log: int) -> int:
         server = os.getpid()
@@ -142,14 +141,10 @@ class ForkServer:
             if os.getppid() != server:
                 return 1
             os.setsid()
-            self._pipe.close()
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.close(log)
-            if role == SERVER:
-                ForkServer(self._roles, self._warm, pipe).serve()
-            else:
-                self._roles[role](Channel(pipe))
+            self._roles[role](Channel(pipe))
         except SystemExit as end:
             if isinstance(end.code, str):
                 print(end.code, file=sys.stderr)
@@ -162,11 +157,6 @@ class ForkServer:
                 sys.stdout.flush()
                 sys.stderr.flush()
         return 0
-
-    def _reap(self, pid: int) -> int:
-        """Wait for the end of a worker, and return its exit status as in `subprocess`."""
-        _, status = os.waitpid(pid, 0)
-        return os.waitstatus_to_exitcode(status)
 
 
 def die_with_parent() -> None:

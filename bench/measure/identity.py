@@ -16,7 +16,7 @@ def torch_facts() -> dict[str, Any]:
     gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     return {
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "torch_git": torch.version.git_version,
         "blas": blas[1] if blas else "",
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),

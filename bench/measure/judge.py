@@ -4,12 +4,10 @@ It imports the layer, which may be a user's own code, and no implementation. It 
 reaches.
 """
 
-import dataclasses
 import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 
@@ -18,8 +16,7 @@ from bench.machine import facts
 from bench.measure import correctness, failure, function, memory, outputs, process_state, reference, workload
 from bench.measure.correctness import CheckResult
 from bench.measure.devices import device
-from bench.measure.failure import Outcome
-from bench.measure.forking import Channel, methods, serve
+from bench.measure.forking import Channel, Serve, serve
 from bench.measure.reference import Check
 from bench.measure.speed import DeviceRates
 from bench.plan.case import Point
@@ -27,6 +24,7 @@ from bench.plan.errors import NOT_FINITE
 from bench.plan.layers import layer_of
 from bench.plan.work import Roof
 from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, InputValues, TimedCall
+from bench.sampling.requests import Compare, Compared, CompareTimed, Expect, Expected, Outcome, Rates
 
 MOST_THREADS = 8
 """The most threads of a reference, which is a few small products, and of a comparison."""
@@ -43,74 +41,56 @@ class Judge:
         self._checks: dict[str, tuple[InputValues, Check]] = {}
         self._rates: DeviceRates | None = None
 
-    def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Compute what is expected for the inputs in `shifts`; reply with the least work of a call, or why it can't.
-
-        The reply also has the factor of the peaked input, and a remark on what is odd about what is expected. A file
-        that is `given` gets weights and values, for another side of a duel.
-        """
-        point, outcome = Point(**request["point"]), Outcome()
+    def expect(self, request: Expect, channel: Channel) -> Expected | Outcome:
+        """Compute what is expected; return the least work of a call and what belongs to it, or why it can't."""
+        point, outcome = request.point, Outcome()
         with failure.caught(outcome, point.device, "the reference failed: "):
             if reason := obstacle(point):
                 raise impls.Unsupported(reason)
             channel.announce("reference")
-            work = self._workload(point, request["seed"])
-            if request.get("given"):
-                workload.save(work, request["given"])
+            work = self._workload(point, request.seed)
+            if request.given:
+                workload.save(work, request.given)
             with all_cores(point):
-                for name, shift in request["shifts"].items():
+                for name, shift in request.shifts.items():
                     self._expect(work, name, InputValues(shift, self._peak if name == PEAKED else 1.0))
             memory.give_back()  # the reference's memory is needed by the implementations
             if changes := self._state.changes():
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
-            return {
-                **dataclasses.asdict(outcome),
-                "work": dataclasses.asdict(work.least_work),
-                "peak": self._peak,
-                "remark": UNPEAKED if self._peak == 1 else "",
-            }
-        return dataclasses.asdict(outcome)
+            return Expected(work.least_work, self._peak, UNPEAKED if self._peak == 1 else "")
+        return outcome
 
-    def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Compare the output in a file with what is expected; reply with error, tolerance, and why it is incorrect.
-
-        Errors up to the share `allowed` are accepted.
-        """
-        (_, check), work = self._checks[request["check"]], self._known
+    def compare(self, request: Compare, _channel: Channel) -> Compared:
+        """Compare the output in a file with what is expected."""
+        (_, check), work = self._checks[request.check], self._known
 
         def compared() -> CheckResult:
-            tensors = outputs.read(request["outputs"], work.like)
-            return correctness.compare(work, check, tensors, request["allowed"])
+            return correctness.compare(work, check, outputs.read(request.outputs, work.like), request.allowed)
 
-        return self._reply(check.name, compared)
+        return self._compared(check.name, compared)
 
-    def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Replay the timed calls whose outputs are in a file, and compare; reply as to `compare`, with the calls.
-
-        The reply also says why nothing could be expected, if so.
-        """
+    def compare_timed(self, request: CompareTimed, _channel: Channel) -> Compared | Outcome:
+        """Replay the timed calls whose outputs are in a file, and compare; or say why nothing could be expected."""
         outcome, work, calls = Outcome(), self._known, list[TimedCall]()
-        (_, check), reply = self._checks[AFTERWARDS], dict[str, Any]()
+        _, check = self._checks[AFTERWARDS]
 
         def compared() -> CheckResult:
-            kept = outputs.read_timed(request["outputs"], work)
+            kept = outputs.read_timed(request.outputs, work)
             calls.extend(call for call, _ in kept)
-            return correctness.compare_timed(work, check, kept, request["allowed"])
+            return correctness.compare_timed(work, check, kept, request.allowed)
 
         with failure.caught(outcome, work.point.device, "the reference failed: "):
-            reply = self._reply(TIMED, compared)
-        return {**dataclasses.asdict(outcome), **reply, "calls": calls}
+            result = self._compared(TIMED, compared)
+            result.calls = calls
+            return result
+        return outcome
 
-    def rates(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with the highest rates of the device in some turns and seconds, 0 if there is no memory for them.
-
-        They are measured on a core if one is given, that of the implementations.
-        """
-        best = Roof(0.0, 0.0)
-        with _measuring(request["core"]):
+    def rates(self, request: Rates, _channel: Channel) -> Roof:
+        """Return the highest rates of the device, 0 if there is no memory for them."""
+        with _measuring(request.core):
             self._rates = self._rates or DeviceRates(self._known.point)
-            best = self._rates.best(request["turns"], request["least_s"])
-        return dataclasses.asdict(best)
+            return self._rates.best(request.turns, request.least_s)
+        return Roof(0.0, 0.0)
 
     @property
     def _known(self) -> workload.Workload:
@@ -134,15 +114,14 @@ class Judge:
                 self._work, self._checks, self._peak = work, {}, reference.peak(work)
         return self._work
 
-    def _reply(self, check: str, compared: Callable[[], CheckResult]) -> dict[str, Any]:
-        """Return the result of a comparison as JSON; an output that can't be read has a reason alone."""
+    def _compared(self, check: str, compared: Callable[[], CheckResult]) -> Compared:
+        """Return the result of a comparison; an output that can't be read has a reason alone."""
         try:
             with all_cores(self._known.point):
                 result = compared()
         except outputs.Incorrect as incorrect:
-            return {"error": None, "tolerance": None, "reason": f"{incorrect} ({check})"}
-        error = result.error if math.isfinite(result.error) else None
-        return {"error": error, "tolerance": result.tolerance, "reason": result.reason}
+            return Compared(None, None, f"{incorrect} ({check})")
+        return Compared(result.error if math.isfinite(result.error) else None, result.tolerance, result.reason)
 
 
 def obstacle(point: Point) -> str:
@@ -181,4 +160,7 @@ def _measuring(core: int | None) -> Iterator[None]:
 
 def work(channel: Channel) -> None:
     """Serve the requests of a judge until the parent closes the pipe."""
-    serve(methods(Judge()), channel)
+    judge = Judge()
+    served: dict[type, Serve] = {Expect: judge.expect, Compare: judge.compare}
+    served |= {CompareTimed: judge.compare_timed, Rates: judge.rates}
+    serve(served, channel)

@@ -30,6 +30,7 @@ from bench.modules.wrapper import Wrapper
 from bench.plan.case import Point
 from bench.plan.device import HOST
 from bench.plan.layers.module import of_core
+from bench.sampling.requests import Look, Shape
 from impls.catalogue import GRAPH, name_of
 from impls.contract import parameters_of
 
@@ -54,16 +55,16 @@ WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 NO_SOFTMAX = "no attention was found: the model has no softmax, and no operator that computes attention"
 
 
-def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
+def look(request: Look, channel: Channel) -> dict[str, Any]:
     """Look at the model of a point; reply with its cores, the times of profiled calls, and what settings it has.
 
     Raises `impls.Unresolved` if the model can't be made or called, `impls.Unsupported` if it has no softmax or returns
     other values for the same input.
     """
-    point = Point(**request["point"])
+    point = request.point
     workload.set_up(point)
     channel.announce("model")
-    work = workload.make(point, request["seed"])
+    work = workload.make(point, request.seed)
     point, model = work.point, wrapped(work.layer, tuple(shape[1:] for shape in work.shapes))
     call, on = workload.step(workload.Subject(model, model), work), device(point.device)
     with work.gradient_mode():
@@ -80,7 +81,7 @@ def look(request: Mapping[str, Any], channel: Channel) -> dict[str, Any]:
             raise impls.Unsupported(NO_SOFTMAX)
         channel.announce("profile")
         timed = [*_profiled(call, _step(shares.labelled(graph, of), model, work) if graph else None, of, on)]
-        tried = _settings(model, work, request["settings"], channel)
+        tried = _settings(model, work, request.settings, channel)
     return {
         "cores": _facts(of, graph, tried),
         "others": [{"layer": _in_model(each.layer), "lines": each.lines, "reason": each.hinted} for each in of.unknown],
@@ -127,13 +128,13 @@ def _step(graph: Callable[..., torch.Tensor], model: Wrapper, work: workload.Wor
     return workload.step(workload.Subject(model, graph), work)
 
 
-def shape(request: Mapping[str, Any], channel: Channel) -> dict[str, int]:
+def shape(request: Shape, channel: Channel) -> dict[str, int]:
     """Return the columns of a module's largest core, or those of its input if no core is found.
 
     If its name says its input, the batch of that is among them.
     Raises `impls.Unresolved` if the module can't be made or called.
     """
-    point = Point(**request["point"])
+    point = request.point
     channel.announce("model")
     model = workload.shown(point)
     channel.announce("first call")

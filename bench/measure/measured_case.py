@@ -4,18 +4,15 @@ The outputs of some calls are handed over for the judge: those of the first call
 calls, and that of a call after the last round.
 """
 
-import dataclasses
 import gc
 import math
 import os
 import random
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import psutil
 import torch
@@ -35,15 +32,16 @@ from bench.measure import (
     workload,
 )
 from bench.measure.devices import device
-from bench.measure.failure import Outcome, is_out_of_memory
+from bench.measure.failure import is_out_of_memory
 from bench.measure.graphs import Graph
 from bench.measure.outputs import Fallback, Incorrect, Output
 from bench.measure.process_state import LeftChanged, ProcessState, kept
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
-from bench.plan.case import HUGE, RETAINED, Point
+from bench.plan.case import HUGE, RETAINED
 from bench.plan.device import GRAPH, HOST
-from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED
 from bench.sampling.judged import kept_of
+from bench.sampling.requests import Finish, Outcome, Prepare, Prepared, Sample, Sampled
 from impls.attend.sdpa import explained
 from impls.catalogue import name_of
 
@@ -67,31 +65,6 @@ LATE, LATE_S = 0.02, 1e-4
 """The part of some calls, and the seconds, for which a GPU may go on after their stream is done."""
 
 
-@dataclass(frozen=True)
-class CaseRequest:
-    """The request to measure a case.
-
-    `seed` is that of weights and inputs, `order_seed` that of the choices that this process makes.
-    `inputs` has the values of those inputs that are checked outside of the rounds.
-    A `thorough` measurement, the first of a case, also inspects a call.
-    The warm-up takes at most `warm_up_s`, the preparation runs on `core`, if one is given. `files` are the
-    paths for the outputs of these inputs, and `cache` is the folder of the compiler's cache.
-    Weights and values are those of the file `given`, if that is not None.
-    """
-
-    point: Point
-    implementation: str
-    seed: int
-    order_seed: int
-    inputs: dict[str, InputValues]
-    thorough: bool
-    warm_up_s: float
-    core: int | None
-    files: Mapping[str, str]
-    cache: str
-    given: str | None = None
-
-
 class MeasuredCase:
     """A case in this process; `outcome` is how it stands.
 
@@ -99,11 +72,10 @@ class MeasuredCase:
     LeftChanged if the implementation changed the state of the process, and whatever the implementation raises.
     """
 
-    def __init__(self, request: CaseRequest, channel: forking.Channel) -> None:
+    def __init__(self, request: Prepare, channel: forking.Channel) -> None:
         self.outcome = Outcome()
-        self.said: dict[str, Any] = {"remark": "", "import_s": 0.0}
-        """What the reply says beside the outcome: seconds of the import, and as a remark what the implementation says
-        about its precision, if that explains an incorrect output."""
+        self._remark = ""
+        self._import_s = 0.0
         self.request = request
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
@@ -111,10 +83,10 @@ class MeasuredCase:
         self._hosts_s: list[float] = []
         self._like: Output | None = None
         self._outputs: TimedOutputs | None = None
-        self.reuses = False
+        self._reuses = False
         """Whether all calls return the same memory."""
 
-    def prepare(self) -> None:
+    def prepare(self) -> Prepared:
         """Do what comes before the rounds, in this order; the outputs of the first calls are for the judge."""
         request = self.request
         self._set_up()
@@ -131,6 +103,8 @@ class MeasuredCase:
         self._warm_up(calls_s)
         self._states = device(request.point.device).states()
         self._state = ProcessState()
+        metrics, pace = self.outcome.metrics, self._pace
+        return Prepared(metrics, pace.call_s, pace.calls, self._remark, self._reuses, self._import_s)
 
     def _set_up(self) -> None:
         """Set what holds for the whole process: its core, threads and device, and where its memory begins."""
@@ -156,7 +130,7 @@ class MeasuredCase:
         impls.resolve(name_of(name).base)
         if changes := state.changes():
             raise LeftChanged(f"{changes} (when it was imported)")
-        self.said["import_s"] = perf_counter() - begin
+        self._import_s = perf_counter() - begin
         self._channel.announce("preparation")
 
     def _build(self) -> None:
@@ -178,7 +152,7 @@ class MeasuredCase:
             function.build(*self._work.inputs())
         built_s = perf_counter() - start
         self.outcome.metrics |= {"compile_s": built_s, "compile_cached": function.was_cached}
-        self.said["remark"] = inspection.narrower(function, self.request.point.dtype)
+        self._remark = inspection.narrower(function, self.request.point.dtype)
 
     def _first_calls_in_kept_memory(self) -> list[float]:
         """Make the first calls, and touch as much memory as they took; return the seconds of ordinary calls."""
@@ -222,7 +196,7 @@ class MeasuredCase:
         has_compiled = is_first and self._has_compiled(before, elapsed_s)
         self._check_form(name, output)
         outputs.write(self._work.handed_over(output.tensors), self.request.files[name])
-        self.reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
+        self._reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
         self._like = output
         return None if has_compiled else elapsed_s
 
@@ -265,7 +239,7 @@ class MeasuredCase:
         if self._work.layout.lengths:
             raise impls.Unsupported("a CUDA graph holds the lengths of one batch, and each timing has other ones")
         graph = Graph(self._subject, self._work, self._inputs)
-        self._call, self.reuses = graph, False  # each result of a replay has memory of its own
+        self._call, self._reuses = graph, False  # each result of a replay has memory of its own
         self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
 
     def _warm_up(self, calls_s: list[float]) -> None:
@@ -273,7 +247,7 @@ class MeasuredCase:
         self._channel.announce("warm-up")
         point = self._work.point
         self._timer = device(point.device).timer(point.timing)
-        self._timed = TimedCalls(self._call, self._inputs, self._timer, self._rng, reuses=self.reuses)
+        self._timed = TimedCalls(self._call, self._inputs, self._timer, self._rng, reuses=self._reuses)
         self._sampling.enter_context(self._work.gradient_mode())
         self._sampling.enter_context(compilation.frozen())
         with kept():
@@ -285,17 +259,14 @@ class MeasuredCase:
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
         if point.timing != HOST:
             self.outcome.metrics["event_s"] = cuda.event_s()
-        self.reuses = self._timed.reuses
+        self._reuses = self._timed.reuses
         gc.collect()
         gc.disable()
 
-    def sample(self, keys: Sequence[int], core: int | None) -> dict[str, Any]:
-        """Return one sample, and the processor's seconds in its timings.
-
-        It has a timing for each of the keys of inputs, a call of which is offered to the outputs for the judge. All
-        calls run on `core` from now on, if one is given.
-        """
-        self._move(core)
+    def sample(self, request: Sample) -> Sampled:
+        """Return one sample; a call of each timing is offered to the outputs for the judge."""
+        keys = request.keys
+        self._move(request.core)
         if self._outputs is None:
             self._outputs = self._memory_for(len(keys))
         used_s, self._outputs.has_new = self._timed.used_s, False
@@ -309,7 +280,7 @@ class MeasuredCase:
         if self._outputs.has_new and self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         used_s = self._timed.used_s - used_s
-        return {"sample": sample._asdict(), "used_s": used_s}
+        return Sampled([*sample.timings_s], sample.switches, used_s, sample.host_s)
 
     def _memory_for(self, timings: int) -> TimedOutputs:
         """Return memory for the outputs of timed calls, if samples have so many timings."""
@@ -317,12 +288,10 @@ class MeasuredCase:
         number = kept_of(self.request.point, timings, self._pace.call_s)
         return TimedOutputs(self._subject, self._work, self._like, number)
 
-    def finish(self, call_s: float, core: int | None, files: Mapping[str, str]) -> None:
-        """End the rounds: hand over the last outputs, read the energy of a call of `call_s`, look for late work.
-
-        `files` are those for them.
-        """
-        self._move(core)
+    def finish(self, request: Finish) -> Outcome:
+        """End the rounds: hand over the last outputs, read the energy of a call, look for late work."""
+        call_s, files = request.call_s, request.files
+        self._move(request.core)
         work, on = self._work, device(self.request.point.device)
         self._channel.announce("last calls")
         if self._inputs.are_edited():
@@ -342,6 +311,7 @@ class MeasuredCase:
         if not on.kind.is_timed_by_host:
             self._check_late_work(call_s)
         self._state.check()
+        return self.outcome
 
     def _move(self, core: int | None) -> None:
         """Run on another core from now on; raises LeftChanged if something else was changed."""
@@ -349,15 +319,6 @@ class MeasuredCase:
             self._state.check()
             run_on(core)
             self._core, self._state = core, ProcessState()
-
-    @property
-    def call_s(self) -> float:
-        """The seconds of a call, as the warm-up has found them."""
-        return self._pace.call_s
-
-    def reply(self) -> dict[str, Any]:
-        """Return the outcome so far, with its metrics, as JSON: what the engine gets after preparing and at the end."""
-        return dataclasses.asdict(self.outcome)
 
     def _check_late_work(self, call_s: float) -> None:
         """Raise Incorrect if a call's work goes on after its stream is done: events would not time it."""

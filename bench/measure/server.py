@@ -9,8 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 import torch
@@ -29,20 +28,33 @@ from bench.measure import (
     workload,
 )
 from bench.measure.devices import device
-from bench.measure.forking import Channel, ForkServer, serve
-from bench.measure.measured_case import CaseRequest, MeasuredCase
+from bench.measure.forking import Channel, ForkServer, Serve, serve
+from bench.measure.measured_case import MeasuredCase
 from bench.modules import sources
-from bench.plan.case import Point
 from bench.plan.device import CPU
-from bench.sampling.inputs import InputValues
+from bench.sampling.requests import (
+    Arrive,
+    Check,
+    Checked,
+    Describe,
+    Finish,
+    Look,
+    Looked,
+    Outcome,
+    Prepare,
+    Prepared,
+    Sample,
+    Sampled,
+    Shape,
+    Warm,
+)
 from impls.catalogue import name_of
 from impls.lookup import check
 
-ENVELOPE = ("request", "id")
-"""What a request has beside its arguments."""
+T = TypeVar("T")
 
 
-def warm(request: dict[str, Any]) -> None:
+def warm(request: Warm) -> None:
     """Use once what torch imports at its first use, so that forked processes find it ready.
 
     That is the device meta if modules of others are traced or an implementation compiles, what compares the shapes of
@@ -50,18 +62,18 @@ def warm(request: dict[str, Any]) -> None:
     libraries ask CUDA about its devices, so that forked processes can't use a GPU: for those the request names neither.
     Errors are left to the cases that have them. No module of a user is imported, and no GPU is used.
     """
-    if request["traces"]:
+    if request.traces:
         torch.empty(1, 1, device="meta") + 1  # imports most of the compiler, for seconds on some machines
-    if request["gradients"]:
+    if request.gradients:
         with contextlib.suppress(ImportError):  # torch.autograd.grad imports it, with sympy, for most of a second
             importlib.import_module("torch.fx.experimental.symbolic_shapes")
-    if any(name_of(name).entry.compiles for name in request["implementations"]):
+    if any(name_of(name).entry.compiles for name in request.implementations):
         with contextlib.suppress(Exception):
             _compile_once()
-    for library in request.get("libraries", ()):
+    for library in request.libraries:
         with contextlib.suppress(Exception):
             sources.library(library)
-    if request.get("libraries"):
+    if request.libraries:
         with FlopCounterMode(display=False):  # its first use imports for seconds
             torch.empty(1, 1).mm(torch.empty(1, 1))
     memory.give_back()  # memory that is free here would be small pages in the processes that are forked
@@ -88,103 +100,91 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
             yield str(error)
 
 
+def checked(request: Check, _channel: Channel) -> Checked:
+    """Return facts about machine and packages, and a line for each implementation or GPU that can't be used.
+
+    Only the implementations that are needed are imported for it, and own layers with them.
+    """
+    mistakes = [
+        f"{name} must be in compute mode DEFAULT, because each implementation has a process of its own; "
+        "it is in EXCLUSIVE_PROCESS. An administrator can run: nvidia-smi --compute-mode=DEFAULT"
+        for name in request.devices
+        if device(name).is_exclusive
+    ]
+    mistakes += _unresolved(name for name in request.needed if not name_of(name).is_own)
+    before = {*sys.modules}
+    mistakes += _unresolved(name for name in request.needed if name_of(name).is_own)
+    for layer in request.layers:
+        with contextlib.suppress(Exception, SystemExit):  # its rows say why
+            importlib.import_module(layer.partition(":")[0])
+    obstacles = {name: device(name).obstacle for name in request.devices}
+    runtimes, modules = impls.versions(request.implementations), user_code.imported_since(before)
+    return Checked(mistakes, obstacles, identity.torch_facts(), runtimes, modules)
+
+
+def arrived(request: Arrive, _channel: Channel) -> None:
+    """Begin to use the device of a case, and the compiler if it compiles; nothing of a user is imported.
+
+    That takes seconds if the process was not forked warm. Errors are left to `Prepare`, which does the same.
+    """
+    os.environ[compilation.CACHE] = request.cache
+    with contextlib.suppress(Exception):
+        workload.set_up(request.point)
+        if name_of(request.implementation).entry.compiles:
+            compilation.warm_toolchain(device(request.point.device).place)
+
+
 class CaseWork:
-    """Serves `check`; for a case `arrive`, `prepare`, `sample` and `finish`."""
+    """Serves the requests for one case."""
 
     def __init__(self) -> None:
         self._case: MeasuredCase | None = None
 
-    def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with facts about machine and packages, and a line for each implementation or GPU that can't be used.
+    def prepare(self, request: Prepare, channel: Channel) -> Prepared | Outcome:
+        """Prepare the case."""
+        self._case = MeasuredCase(request, channel)
+        return self._done(MeasuredCase.prepare)
 
-        Only the implementations that are `needed` are imported for it, and the own `layers` with them. `modules` has
-        the code that names of the user's own bring in, `obstacles` why torch can't use a device, empty if it can.
-        """
-        mistakes = [
-            f"{name} must be in compute mode DEFAULT, because each implementation has a process of its own; "
-            "it is in EXCLUSIVE_PROCESS. An administrator can run: nvidia-smi --compute-mode=DEFAULT"
-            for name in request["devices"]
-            if device(name).is_exclusive
-        ]
-        needed = request["needed"]
-        mistakes += _unresolved(name for name in needed if not name_of(name).is_own)
-        before = {*sys.modules}
-        mistakes += _unresolved(name for name in needed if name_of(name).is_own)
-        for layer in request["layers"]:
-            with contextlib.suppress(Exception, SystemExit):  # its rows say why
-                importlib.import_module(layer.partition(":")[0])
-        return {
-            "mistakes": mistakes,
-            "obstacles": {name: device(name).obstacle for name in request["devices"]},
-            "facts": identity.torch_facts(),
-            "runtimes": impls.versions(request["implementations"]),
-            "modules": user_code.imported_since(before),
-        }
+    def sample(self, request: Sample, _channel: Channel) -> Sampled | Outcome:
+        """Take a sample."""
+        return self._done(lambda case: case.sample(request))
 
-    def arrive(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Begin to use the device of a case, and the compiler if it compiles; nothing of a user is imported.
+    def finish(self, request: Finish, _channel: Channel) -> Outcome:
+        """End the rounds."""
+        return self._done(lambda case: case.finish(request))
 
-        That takes seconds if the process was not forked warm. Errors are left to `prepare`, which does the same.
-        """
-        os.environ[compilation.CACHE] = request["cache"]
-        point, name = Point(**request["point"]), request["implementation"]
-        with contextlib.suppress(Exception):
-            workload.set_up(point)
-            if name_of(name).entry.compiles:
-                compilation.warm_toolchain(device(point.device).place)
-        return {}
-
-    def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Prepare a case; reply with its outcome so far."""
-        values = request["case"]
-        inputs = {name: InputValues(*each) for name, each in values["inputs"].items()}
-        own = {"point": Point(**values["point"]), "files": request["files"], "inputs": inputs}
-        self._case = MeasuredCase(CaseRequest(**{**values, **own}), channel)
-        with self._caught() as case:
-            case.prepare()
-        return {
-            **case.reply(),
-            "free_bytes": device(case.request.point.device).free_bytes(),
-            "call_s": case.call_s if case.outcome.status == "ok" else None,
-            "reuses": case.reuses,
-            **case.said,
-        }
-
-    def step(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Do a step of the prepared case; reply with what it says, or with the outcome if that is nothing."""
-        arguments = {name: value for name, value in request.items() if name not in ENVELOPE}
-        with self._caught() as case:
-            if said := getattr(case, request["request"])(**arguments):
-                return {**said, "status": "ok"}
-        return case.reply()
-
-    @contextlib.contextmanager
-    def _caught(self) -> Iterator[MeasuredCase]:
-        """Yield the case; an exception inside ends it."""
+    def _done(self, step: Callable[[MeasuredCase], T]) -> T | Outcome:
+        """Return what a step returns; an exception in it ends the case."""
         assert self._case is not None, "the case was not prepared"
-        with failure.caught(self._case.outcome, self._case.request.point.device):
-            yield self._case
+        outcome = self._case.outcome
+        with failure.caught(outcome, self._case.request.point.device):
+            return step(self._case)
+        return outcome
 
 
-def _seen(look_at: Callable[..., dict[str, Any]], request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Return what a look at a module sees, how it ended, and the error of user code behind that."""
-    outcome, seen, raised = failure.Outcome(), dict[str, Any](), ""
-    with failure.caught(outcome, request["point"]["device"]):
-        try:
-            seen = look_at(request, channel)
-        except Exception as error:
-            raised = user_code.raised(error)
-            raise
-    return {"status": outcome.status, "detail": outcome.detail, "raised": raised, "seen": seen}
+def _looking(look_at: Callable[[Any, Channel], dict[str, Any]]) -> Serve:
+    """Return a function that serves a look at a module."""
+
+    def looked(request: Any, channel: Channel) -> Looked:
+        outcome, seen, raised = Outcome(), dict[str, Any](), ""
+        with failure.caught(outcome, request.point.device):
+            try:
+                seen = look_at(request, channel)
+            except Exception as error:
+                raised = user_code.raised(error)
+                raise
+        return Looked(outcome.status, outcome.detail, raised, seen)
+
+    return looked
 
 
 def work(channel: Channel) -> None:
     """Serve the requests of a worker until the parent closes the pipe."""
     worker = CaseWork()
-    requests = {"check": worker.check, "arrive": worker.arrive, "prepare": worker.prepare}
-    steps = dict.fromkeys(("sample", "finish"), worker.step)
-    looks = {"look": look.look, "shape": look.shape, "describe": described.described}
-    serve({**requests, **steps, **{name: partial(_seen, each) for name, each in looks.items()}}, channel)
+    served: dict[type, Serve] = {Check: checked, Arrive: arrived}
+    served |= {Prepare: worker.prepare, Sample: worker.sample, Finish: worker.finish}
+    served |= {Look: _looking(look.look), Shape: _looking(look.shape), Describe: _looking(described.described)}
+    serve(served, channel)
 
 
 def main() -> None:

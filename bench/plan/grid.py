@@ -4,8 +4,8 @@ import hashlib
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from bench.plan.case import COLUMNS, POINT_COLUMNS, RETAINED, Point, of_role
@@ -273,9 +273,9 @@ def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
     return tuple(point for point in points if point in mine)
 
 
-def without_columns(point: Point, columns: Iterable[str]) -> Point:
-    """Return a point in which some columns are empty."""
-    return Point(**{**vars(point), **dict.fromkeys(columns)})
+def is_like(point: Point, other: Point) -> bool:
+    """Return whether points differ in nothing but the tokens, and the image from which tokens follow."""
+    return replace(point, num_tokens=other.num_tokens, image_size=other.image_size) == other
 
 
 def _hash(point: Point) -> str:

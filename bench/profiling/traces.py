@@ -3,22 +3,22 @@
 import dataclasses
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from bench.analyse.profile import operator_table
 from bench.analyse.standing import by_rank
-from bench.engine.pool import Scratch
+from bench.engine.pool import scratch
 from bench.engine.replicate import now
-from bench.engine.worker import Died, Worker, environment, started
+from bench.engine.variables import environment
+from bench.engine.worker import Died, Worker, started
 from bench.machine import facts
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, refusing, unknown
 from bench.plan.layers import LAYERS
+from bench.sampling.requests import Profiled, Trace
 from bench.show.rows import by_point
 from bench.store.profile import TRACES, Profile, file_name, save
 from bench.store.record import Origin
@@ -56,38 +56,32 @@ def write(cases: Sequence[Case], run: Path) -> Iterator[Traced]:
     with refusing(f"the trace folder {folder} can't be written"):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    with closing(Scratch()) as scratch:
+    with scratch() as own:
         for case in cases:
-            yield _traced(case, folder / f"{file_name(case)}.json.gz", scratch.folder)
+            yield _traced(case, folder / f"{file_name(case)}.json.gz", own)
 
 
-def _traced(case: Case, path: Path, scratch: Path) -> Traced:
-    reply = _ask(case, path, scratch)
-    if reply["reason"]:
-        return Traced(case, path, None, reply["reason"])
-    here = facts.observe(reply["facts"], {}, {})
+def _traced(case: Case, path: Path, own: Path) -> Traced:
+    reply = _ask(case, path, own)
+    if reply.reason:
+        return Traced(case, path, None, reply.reason)
+    here = facts.observe(reply.facts, {}, {})
     origin = dataclasses.asdict(Origin.of(here, case.point.device, now()))
-    profile = Profile.from_json({**case.columns(), **origin, **reply["profile"]})
+    profile = Profile.from_json({**case.columns(), **origin, **reply.profile})
     save(profile, path.parents[1])
     operator_table(profile).to_csv(path.with_name(f"{file_name(case)}.operators.csv"), index=False)
     return Traced(case, path, profile)
 
 
-def _ask(case: Case, path: Path, scratch: Path) -> dict[str, Any]:
-    request = {
-        "request": "trace",
-        "point": dataclasses.asdict(case.point),
-        "implementation": case.implementation,
-        "path": str(path.absolute()),
-    }
+def _ask(case: Case, path: Path, own: Path) -> Profiled:
+    at = case.point
     try:
-        at = case.point
-        variables = environment(at.allocator, at.threads, scratch / "compiled", kind=at.kind)
+        variables = environment(at.allocator, at.threads, own / "compiled", kind=at.kind)
         with Worker(started(MODULE, variables)) as worker:
             worker.ready()
-            return worker.ask(request, CASE_S)
+            return worker.ask(Trace(at, case.implementation, str(path.absolute())), CASE_S)
     except Died as death:
-        return {"reason": death.detail}
+        return Profiled(death.detail)
 
 
 def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list[Case]:

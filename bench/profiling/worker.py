@@ -9,25 +9,26 @@ from bench.measure.devices import device
 from bench.measure.forking import Channel, die_with_parent, serve
 from bench.measure.inspection import NO_KERNEL
 from bench.measure.judge import obstacle
-from bench.plan.case import Case, Point
+from bench.plan.case import Case
 from bench.profiling import by_graph, trace_files
 from bench.profiling.capture import capture
 from bench.profiling.tables import kernels, operators, stages
+from bench.sampling.requests import Profiled, Trace
 from impls.catalogue import GRAPH
 
 
-def trace(request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def trace(request: Trace, channel: Channel) -> Profiled:
     """Profile one case and write its trace; the reply has the profile, or the reason if the case can't run."""
-    point = Point(**request["point"])
+    point = request.point
     reason = obstacle(point)
     if reason:
-        return {"reason": reason}
+        return Profiled(reason)
     channel.announce("profile")
     try:
-        profile = _profile(Case(point, request["implementation"]), Path(request["path"]))
+        profile = _profile(Case(point, request.implementation), Path(request.path))
     except Exception as error:
-        return {"reason": f"{type(error).__name__}: {error}"}
-    return {"reason": "", "profile": profile, "facts": identity.torch_facts()}
+        return Profiled(f"{type(error).__name__}: {error}")
+    return Profiled("", profile, identity.torch_facts())
 
 
 def _profile(case: Case, path: Path) -> dict[str, Any]:
@@ -57,4 +58,4 @@ def _profile(case: Case, path: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     compilation.name_kernels()
     die_with_parent()
-    serve({"trace": trace}, Channel(int(sys.argv[1])))
+    serve({Trace: trace}, Channel(int(sys.argv[1])))

@@ -133,8 +133,8 @@ METRICS: Mapping[str, Any] = {
 
 
 def reported(name: str, value: Any) -> Any:
-    """Return a metric of a worker, or a field of SESSION; raises ValueError for an unknown name or another value."""
-    kind = METRICS.get(name) or SESSION.get(name)
+    """Return a metric of a worker; raises ValueError for an unknown name or another value."""
+    kind = METRICS.get(name)
     if kind is None:
         raise ValueError(f"unknown metric {name!r}{suggestion(name, METRICS)}; bench/store/metrics.py declares them")
     return convert(value, kind, name)

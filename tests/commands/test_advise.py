@@ -20,6 +20,7 @@ from bench.plan.case import Point
 from bench.plan.invocation import ROOT
 from bench.plan.sweep import load_sweep
 from bench.profiling import traces
+from bench.sampling.requests import Look, Shape
 from bench.store.saved_run import SavedRun
 from bench.store.table import cases
 from impls.catalogue import name_of
@@ -60,11 +61,11 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
     def saw(core_share: float = 0.2, **seen: Any) -> list[Point]:
         asked: list[Point] = []
 
-        def look(_pool: Any, request: str, point: Point, number: int, *_: Any, **__: Any) -> dict[str, Any]:
-            if request == "shape":
-                return {**SHAPE, **({"batch": BATCHES[given]} if (given := name_of(point.layer).input) else {})}
+        def look(_pool: Any, request: Look | Shape, number: int, *_: Any) -> dict[str, Any]:
+            if isinstance(request, Shape):
+                return {**SHAPE, **({"batch": BATCHES[given]} if (given := name_of(request.point.layer).input) else {})}
             if number == 0:
-                asked.append(point)
+                asked.append(request.point)
                 scripted_workers.sleep(LOOKED_S)
             return advice.looks(core_share, **seen)[number]
 

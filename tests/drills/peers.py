@@ -24,7 +24,7 @@ import pandas as pd
 
 import bench
 from bench.engine.run import run
-from bench.engine.worker import environment
+from bench.engine.variables import environment
 from bench.plan.sweep import Effort, Sweep
 from tests.make.points import point
 

@@ -4,7 +4,6 @@ A worker does what the name of its implementation says. It leaves its name where
 can do what the name says too.
 """
 
-import contextlib
 import ctypes
 import json
 import os
@@ -17,19 +16,41 @@ import time
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from bench.machine import monotonic
-from bench.measure.forking import Channel, ForkServer, methods, serve
-from bench.sampling.inputs import PEAKED, TIMED
+from bench.measure.forking import Channel, ForkServer, Serve, serve
+from bench.plan.work import Roof, Work
+from bench.sampling.inputs import PEAKED, TIMED, TimedCall
+from bench.sampling.requests import (
+    Arrive,
+    Check,
+    Checked,
+    Compare,
+    Compared,
+    CompareTimed,
+    Describe,
+    Expect,
+    Expected,
+    Finish,
+    Looked,
+    Outcome,
+    Prepare,
+    Prepared,
+    Rates,
+    Request,
+    Sample,
+    Sampled,
+    Warm,
+)  # fmt: skip
 
 OUTGROWN = 7
 """The tokens at which `test:outgrows` has no memory."""
 
-GIB = 1 << 30
-
 PIPE_S = 1e-6
 """The seconds that a request and its reply take beside what is timed."""
 
-WORK = {"flops": 1000, "least_bytes": 8}
+WORK = Work(1000, 8)
 
 end = os._exit
 """How a worker ends itself."""
@@ -44,84 +65,85 @@ UNDESCRIBED = {"test:undescribed": "no module", "nosuch:kernel": "implementation
 """The implementations beside which no layer can be described, and why."""
 
 
+class Told(Struct):
+    """What a process says of itself."""
+
+    pid: int
+    warmed: list[str] = []
+    variables: dict[str, str] = {}
+
+
+class Do(Request[Told], frozen=True):
+    """Do what the request says: work takes so many parts of so many seconds."""
+
+    what: str
+    parts: int = 0
+    part_s: float = 0.0
+    line: str = ""
+    path: str = ""
+
+
+def checked(request: Check, _channel: Channel) -> Checked:
+    """Find every implementation but `nosuch:kernel`, and every GPU but `cuda:1`; torch can't use `cuda:2`."""
+    mistakes = [UNDESCRIBED["nosuch:kernel"]] if "nosuch:kernel" in request.needed else []
+    mistakes += [device for device in request.devices if device == "cuda:1"]
+    facts = {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}
+    return Checked(mistakes, {"cuda:2": "no CUDA device: too old"}, facts, {}, {})
+
+
+def described(request: Describe, channel: Channel) -> Looked:
+    """Describe a layer of one weight that brings in no code."""
+    channel.announce("model")
+    if request.implementation in UNDESCRIBED:
+        return Looked("error", UNDESCRIBED[request.implementation])
+    shape = [request.point.batch, request.point.num_tokens, request.point.channels]
+    seen = {"input": shape, "output": shape, "weights": [["weight", shape[1:]]], "modules": {}}
+    return Looked("ok", seen=seen)
+
+
 class Worker:
-    """The process of one implementation, or one that does as a request of the name `do` says."""
+    """The process of one implementation."""
 
     def __init__(self) -> None:
         self._name = ""
         self._samples = 0
-        self._calls: list[list[Any]] = []
+        self._calls: list[TimedCall] = []
         self._factor = 1.0
 
-    def check(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Find every implementation but `nosuch:kernel`, and every GPU but `cuda:1`; torch can't use `cuda:2`."""
-        mistakes = [UNDESCRIBED["nosuch:kernel"]] if "nosuch:kernel" in request["needed"] else []
-        mistakes += [device for device in request["devices"] if device == "cuda:1"]
-        facts = {"torch": os.environ.get("TEST_TORCH", "2.0"), "gpus": {}}
-        return {
-            "mistakes": mistakes,
-            "obstacles": {"cuda:2": "no CUDA device: too old"},
-            "facts": facts,
-            "runtimes": {},
-            "modules": {},
-        }
-
-    def variable(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Reply with an environment variable."""
-        return {"value": os.environ.get(request["name"])}
-
-    def describe(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Describe a layer of one weight that brings in no code."""
-        channel.announce("model")
-        if request["implementation"] in UNDESCRIBED:
-            return {"status": "error", "detail": UNDESCRIBED[request["implementation"]], "raised": "", "seen": {}}
-        shape = [request["point"][name] for name in ("batch", "num_tokens", "channels")]
-        seen = {"input": shape, "output": shape, "weights": [["weight", shape[1:]]], "modules": {}}
-        return {"status": "ok", "detail": "", "raised": "", "seen": seen}
-
-    def arrive(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
-        """Need no time for that."""
-        return {}
-
-    def prepare(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    def prepare(self, request: Prepare, channel: Channel) -> Prepared | Outcome:
         """Leave outputs for the judge, or end as the name says."""
-        case = request["case"]
-        self._name, self._items = case["implementation"], case["point"]["batch"]
+        self._name, self._items = request.implementation, request.point.batch
         if self._name == "test:wavers":
-            self._factor = 1.2 if case["thorough"] else 1 / 1.2
+            self._factor = 1.2 if request.thorough else 1 / 1.2
         LIVING.add(self)
         channel.announce("preparation")
-        time.sleep(float(os.environ.get("TEST_PREPARE_S", "0")))
         channel.announce("first call")
         self._end()
-        self._hand_over(request)
-        metrics: dict[str, Any] = {"settled": True, "calls_per_timing": 1}
-        if case["thorough"]:
-            metrics["kernels"] = ["thorough"]
-        outcome = self._outcome(metrics)
-        has_outgrown = self._name == "test:outgrows" and case["point"]["num_tokens"] >= OUTGROWN
+        self._hand_over(request.files)
+        has_outgrown = self._name == "test:outgrows" and request.point.num_tokens >= OUTGROWN
         if has_outgrown or (self._name.startswith("test:large") and len(LIVING) > 2):
-            outcome |= {"status": "oom", "detail": "MemoryError"}
-        free_bytes = 10 * GIB if case["point"]["device"] != "cpu" else None
-        return {**outcome, "free_bytes": free_bytes, "call_s": _timing_s()}
+            return Outcome("oom", "MemoryError")
+        outcome = self._outcome()
+        metrics: dict[str, Any] = {"settled": True, "calls_per_timing": 1}
+        if request.thorough:
+            metrics["kernels"] = ["thorough"]
+        return Prepared(metrics, _timing_s(), 1) if outcome.status == "ok" else outcome
 
-    def sample(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    def sample(self, request: Sample, _channel: Channel) -> Sampled | Outcome:
         """Wait as long as the sample takes, or end in the second one as the name says."""
         self._samples += 1
         if self._samples == 2:
             match self._name:
-                case "test:raises_in_rounds_of_b" if _is_b():
-                    return {**self._outcome({}), "status": "error", "detail": "tired"}
                 case "test:alarm":
                     kill(signal.SIGALRM)
         first_s = self._factor * _jittered(_timing_s())
         first_s /= 1 + self._name.startswith("test:half")
-        timings = len(request["keys"])
+        timings = len(request.keys)
         monotonic.sleep(PIPE_S + (timings * first_s if self._name != "test:impossible" else 0.0))
-        self._calls += [[key, 0, item] for key in request["keys"] for item in range(self._items)]
+        self._calls += [TimedCall(key, 0, item) for key in request.keys for item in range(self._items)]
         return self._claims(first_s, timings)
 
-    def _claims(self, first_s: float, timings: int) -> dict[str, Any]:
+    def _claims(self, first_s: float, timings: int) -> Sampled:
         """Return what a sample claims; it is true unless the name says another thing."""
         used_s = timings * first_s
         match self._name:
@@ -131,44 +153,20 @@ class Worker:
                 first_s, used_s = 1e-9, timings * 1e-9
             case "test:two_cores":
                 used_s *= 2
-        sample = {"timings_s": [first_s] * timings, "switches": 0}
-        return {"status": "ok", "sample": sample, "used_s": used_s}
+        return Sampled([first_s] * (timings - (self._name == "test:loses_a_timing")), 0, used_s)
 
-    def finish(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    def finish(self, request: Finish, channel: Channel) -> Outcome:
         """End the rounds."""
         channel.announce("last calls")
-        self._hand_over(request)
-        return self._outcome({})
+        self._hand_over(request.files)
+        return self._outcome()
 
-    def _hand_over(self, request: dict[str, Any]) -> None:
+    def _hand_over(self, files: dict[str, str]) -> None:
         """Give its name as each of the outputs, with the timed calls that it keeps: all, unless the name says less."""
         kept = self._calls[: 1 if self._name == "test:keeps_one" else None]
-        kept += [[1, 0, 0]] * (self._name == "test:keeps_others")
-        for path in request["files"].values():
+        kept += [TimedCall(1, 0, 0)] * (self._name == "test:keeps_others")
+        for path in files.values():
             Path(path).write_text(json.dumps([self._name, kept]))
-
-    def do(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
-        """Do as the request says."""
-        channel.announce("warm-up")
-        match request["what"]:
-            case "print":
-                print(json.dumps({"event": "do", "fake": True}), flush=True)
-            case "tell":
-                return {"warmed": WARMED, "variables": {**os.environ}}
-            case "work":
-                for _ in range(request["parts"]):
-                    time.sleep(request["part_s"])
-                    channel.announce("warm-up")
-            case "hang":
-                time.sleep(60)
-            case "exit":
-                print("last words", file=sys.stderr, flush=True)
-                end(3)
-            case "kill":
-                kill(signal.SIGKILL)
-            case what:
-                misbehave(what, request, channel)
-        return {"pid": os.getpid()}
 
     def _end(self) -> None:
         """End as the name says, unless TEST_MERCY is set."""
@@ -188,41 +186,55 @@ class Worker:
             case "test:killed_once_in_b" if _is_b() and _is_first(self._name):
                 kill(signal.SIGKILL)
 
-    def _outcome(self, metrics: dict[str, Any]) -> dict[str, Any]:
-        status, detail = "ok", ""
+    def _outcome(self) -> Outcome:
         if self._name == "test:raises":
-            status, detail = "error", "no"
-        elif self._name == "test:raises_in_b" and _is_b():
-            status, detail = "incorrect", "wrong"
-        return {"status": status, "detail": detail, "metrics": metrics}
+            return Outcome("error", "no")
+        if self._name == "test:raises_in_b" and _is_b():
+            return Outcome("incorrect", "wrong")
+        return Outcome()
 
 
-def misbehave(what: str, request: dict[str, Any], channel: Channel) -> None:
+def do(request: Do, channel: Channel) -> Told:
+    """Do as the request says."""
+    channel.announce("warm-up")
+    match request.what:
+        case "print":
+            print(json.dumps({"type": "Replied", "id": channel._id, "reply": {"pid": 0}}), flush=True)
+        case "tell":
+            return Told(os.getpid(), WARMED, {**os.environ})
+        case "work":
+            for _ in range(request.parts):
+                time.sleep(request.part_s)
+                channel.announce("warm-up")
+        case "hang":
+            time.sleep(60)
+        case "exit":
+            print("last words", file=sys.stderr, flush=True)
+            end(3)
+        case "kill":
+            kill(signal.SIGKILL)
+        case what:
+            misbehave(what, request, channel)
+    return Told(os.getpid())
+
+
+def misbehave(what: str, request: Do, channel: Channel) -> None:
     """Do as only code does that is wrong, or wants to deceive."""
     match what:
         case "send":
-            pipe(channel).sendall(request["line"].replace("ID", channel._id).encode() + b"\n")
+            pipe(channel).sendall(request.line.replace("ID", channel._id).encode() + b"\n")
         case "answer and exit":
-            channel.reply("do", {"pid": os.getpid()})
+            channel.reply(Told(os.getpid()))
             os._exit(3)
         case "close pipe":
             os.close(pipe(channel).fileno())
             time.sleep(60)
-        case "spoil descriptors":
-            for descriptor in range(51):
-                with contextlib.suppress(OSError):
-                    os.write(descriptor, b'{"event": "do"}\n')
-            os.closerange(0, 51)
-        case "fork and go on":
-            os.fork()
-        case "fork in C and go on":
-            ctypes.CDLL(None).fork()
         case "leave a child":
             child = ctypes.CDLL(None).fork()
             if not child:
                 os.setsid()
                 time.sleep(60)
-            Path(request["path"]).write_text(str(child))
+            Path(request.path).write_text(str(child))
             ctypes.string_at(0)
 
 
@@ -241,7 +253,7 @@ class Judge:
     def __init__(self) -> None:
         self._expected: set[str] = set()
 
-    def expect(self, request: dict[str, Any], channel: Channel) -> dict[str, Any]:
+    def expect(self, request: Expect, channel: Channel) -> Expected | Outcome:
         """Reply with the work of a call, or end as TEST_REFERENCE says."""
         channel.announce("reference")
         match os.environ.get("TEST_REFERENCE"):
@@ -250,39 +262,39 @@ class Judge:
             case "killed once" if _is_first("reference"):
                 kill(signal.SIGKILL)
             case "oom":
-                return {"status": "oom", "detail": "MemoryError", "own_cause": True}
-        if request["point"]["device"] != "cpu" and "TEST_GPU" not in os.environ:
-            return {"status": "unsupported", "detail": "no CUDA device", "own_cause": True}
-        self._expected |= {*request["shifts"]}
-        return {"status": "ok", "detail": "", "own_cause": True, "work": WORK, "peak": 4.0, "remark": ""}
+                return Outcome("oom", "MemoryError")
+        if request.point.device != "cpu" and "TEST_GPU" not in os.environ:
+            return Outcome("unsupported", "no CUDA device")
+        self._expected |= {*request.shifts}
+        return Expected(WORK, 4.0, "")
 
-    def compare(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    def compare(self, request: Compare, _channel: Channel) -> Compared:
         """Find an output right or wrong, or end, as the name says that is in the file."""
-        if request["check"] not in self._expected:
-            raise KeyError(request["check"])
-        name, _ = json.loads(Path(request["outputs"]).read_text())
-        return self._compared(name, request["check"], request["allowed"])
+        if request.check not in self._expected:
+            raise KeyError(request.check)
+        name, _ = json.loads(Path(request.outputs).read_text())
+        return self._compared(name, request.check, request.allowed)
 
-    def compare_timed(self, request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    def compare_timed(self, request: CompareTimed, _channel: Channel) -> Compared:
         """Find the outputs of timed calls right or wrong, as the name says that is in the file, and name the calls."""
-        name, calls = json.loads(Path(request["outputs"]).read_text())
-        compared = self._compared(name, TIMED, request["allowed"])
-        return {"status": "ok", "detail": "", **compared, "calls": calls}
+        name, calls = json.loads(Path(request.outputs).read_text())
+        compared = self._compared(name, TIMED, request.allowed)
+        compared.calls = [TimedCall(*call) for call in calls]
+        return compared
 
-    def _compared(self, name: str, check: str, allowed: float) -> dict[str, Any]:
+    def _compared(self, name: str, check: str, allowed: float) -> Compared:
         if name == "test:ends_the_judge":
             end(1)
         if name == "test:wrong" or (name == "test:wrong_when_timed" and check == TIMED):
-            return {"error": 1.0, "tolerance": 1e-5, "reason": f"wrong numbers ({check})"}
+            return Compared(1.0, 1e-5, f"wrong numbers ({check})")
         if name in COARSE:
-            reason = "" if allowed >= COARSE_ERROR else f"is off ({check})"
-            return {"error": COARSE_ERROR, "tolerance": max(1e-5, allowed), "reason": reason}
-        return {"error": 1e-7 if check == PEAKED else 1e-8, "tolerance": 1e-5, "reason": ""}
+            return Compared(COARSE_ERROR, max(1e-5, allowed), "" if allowed >= COARSE_ERROR else f"is off ({check})")
+        return Compared(1e-7 if check == PEAKED else 1e-8, 1e-5, "")
 
-    def rates(self, _request: dict[str, Any], _channel: Channel) -> dict[str, Any]:
+    def rates(self, _request: Rates, _channel: Channel) -> Roof:
         """Take a millisecond, and reply with made-up rates."""
         monotonic.sleep(1e-3)
-        return {"flops_per_s": 1e9, "bytes_per_s": 1e9}
+        return Roof(1e9, 1e9)
 
 
 def _timing_s() -> float:
@@ -319,23 +331,27 @@ LIVING: set[Worker] = set()
 
 
 def work(channel: Channel) -> None:
-    """Serve the requests of a worker."""
+    """Serve the requests of a worker, or do as a request says."""
     worker = Worker()
+    served: dict[type, Serve] = {Check: checked, Describe: described, Arrive: lambda *_: None, Do: do}
+    served |= {Prepare: worker.prepare, Sample: worker.sample, Finish: worker.finish}
     try:
-        serve(methods(worker), channel)
+        serve(served, channel)
     finally:
         LIVING.discard(worker)
 
 
 def judge(channel: Channel) -> None:
     """Serve the requests of a judge."""
-    serve(methods(Judge()), channel)
+    own = Judge()
+    served: dict[type, Serve] = {Expect: own.expect, Compare: own.compare}
+    serve(served | {CompareTimed: own.compare_timed, Rates: own.rates}, channel)
 
 
-def warm(request: dict[str, Any]) -> None:
+def warm(request: Warm) -> None:
     """Compile nothing, and keep for what it was asked."""
-    used = [name for name in ("traces", "gradients") if request[name]]
-    WARMED.extend([*used, *request["implementations"], *request["libraries"]])
+    used = [name for name in ("traces", "gradients") if getattr(request, name)]
+    WARMED.extend([*used, *request.implementations, *request.libraries])
 
 
 if __name__ == "__main__":

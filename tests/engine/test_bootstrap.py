@@ -16,12 +16,12 @@ def started(folder: Path, module: str, *words: str) -> "subprocess.CompletedProc
 def test_the_suite_is_ours_and_all_else_is_the_users(tmp_path: Path) -> None:
     """A repository with packages of our names hides none of ours; its other modules are found, and get their words.
 
-    A worker needs torch and little else: another environment may lack msgspec.
+    A worker needs torch and little else: another environment may lack pandas.
     """
     for name in ("bench", "impls", "attention_bench", "runpy"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('hers')\n")
     (tmp_path / "users.py").write_text(
-        "import sys\nsys.modules['msgspec'] = None\n"
+        "import sys\nsys.modules['pandas'] = None\n"
         "import bench.plan, bench.measure.server, bench.measure.judge, attention_bench.impls, impls\n"
         "print(sys.argv[1:], attention_bench.impls is impls)\n"
     )

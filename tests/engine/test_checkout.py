@@ -11,6 +11,7 @@ from bench.engine.checkout import checked_out
 from bench.engine.duel import grounds
 from bench.engine.pool import PREFIX
 from bench.plan.case import AFTER, BEFORE
+from bench.plan.errors import WrongRequest
 from bench.plan.sides import Side
 from tests.refusals import refusal
 
@@ -71,8 +72,9 @@ def test_a_folder_is_taken_as_it_is(repository: Path, tmp_path: Path) -> None:
     assert checked_out(str(clean), tmp_path).commit == commit(repository, "HEAD")
     (clean / "new.py").touch()
     assert checked_out(str(clean), tmp_path).commit == f"{commit(repository, 'HEAD')} with changes"
-    (plain := tmp_path / "plain").mkdir()
-    assert checked_out(str(plain), tmp_path).commit == ""
+    (plain := tmp_path / "plain" / "src").mkdir(parents=True)
+    outside = checked_out(str(plain.parent), tmp_path)
+    assert (outside.commit, outside.paths) == ("", [str(plain), str(plain.parent)])
 
 
 @pytest.mark.parametrize(("revision", "value"), [("main", 2), ("first", 1), ("feature/second", 2), ("HEAD~1", 1)])
@@ -102,20 +104,15 @@ def test_a_folder_inside_a_repository_is_that_folder_of_the_revision(repository:
         assert (checked_out("@first", tmp_path).folder / "mine.py").read_text() == "value = 1\n"
 
 
-def test_packages_may_lie_in_src(tmp_path: Path) -> None:
-    """The folder src is searched before the folder itself."""
-    assert checked_out(str(tmp_path), tmp_path).paths == [str(tmp_path)]
-    (tmp_path / "src").mkdir()
-    assert checked_out(str(tmp_path), tmp_path).paths == [str(tmp_path / "src"), str(tmp_path)]
-
-
 def test_variables_of_a_hook_name_no_other_repository(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Git sets them for hooks, in which a duel may run."""
+    """Git sets them for hooks, in which a duel may run. A machine without git is told."""
     git(tmp_path, "init", "--quiet", "other")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
     assert (checked_out(f"{repository}@first", tmp_path).folder / MINE).read_text() == "value = 1\n"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "needs git" in refusal(checked_out, f"{repository}@first", tmp_path)
 
 
 def test_what_is_no_checkout_is_refused(repository: Path, tmp_path: Path) -> None:
@@ -135,13 +132,6 @@ def test_what_is_no_checkout_is_refused(repository: Path, tmp_path: Path) -> Non
         assert words in said
 
 
-def test_a_machine_without_git_is_told(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder as it is needs none."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "needs git" in refusal(checked_out, f"{repository}@first", tmp_path)
-    assert checked_out(str(repository), tmp_path).commit == ""
-
-
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder for temporary files."""
@@ -149,31 +139,20 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("error", [None, KeyboardInterrupt, ValueError])
-def test_nothing_is_left_of_a_checkout(error: type[BaseException] | None, repository: Path, temporary: Path) -> None:
-    """Also after Ctrl-C; the files are there until the end."""
-    sides = Side(BEFORE, "sdpa", checkout=f"{repository}@first"), Side(AFTER, "sdpa", checkout=str(repository))
+@pytest.mark.parametrize("revision", ["first", "nosuch"])
+def test_nothing_is_left_of_a_checkout(revision: str, repository: Path, temporary: Path) -> None:
+    """Neither after Ctrl-C, nor if the second one can't be made; the files are there until the end."""
+    given = (f"{repository}@first", f"{repository}@{revision}")
+    before, after = (Side(name, "sdpa", checkout=each) for name, each in zip((BEFORE, AFTER), given, strict=True))
 
     def use() -> None:
-        with grounds(sides, 1) as (before, after):
-            assert before.checkout
-            assert after.checkout
-            assert before.pool is not after.pool
-            assert (before.checkout.folder / MINE).is_file()
+        with grounds((before, after), 1) as (one, other):
+            assert one.checkout
+            assert one.pool is not other.pool
+            assert (one.checkout.folder / MINE).is_file()
             assert [*temporary.glob(f"{PREFIX}*")]
-            if error:
-                raise error
+            raise KeyboardInterrupt
 
-    if error:
-        with pytest.raises(error):
-            use()
-    else:
+    with pytest.raises(KeyboardInterrupt if revision == "first" else WrongRequest):
         use()
-    assert [*temporary.glob(f"{PREFIX}*")] == []
-
-
-def test_nothing_is_left_if_the_second_checkout_cannot_be_made(repository: Path, temporary: Path) -> None:
-    """The first one was written before."""
-    sides = Side(BEFORE, "sdpa", checkout=f"{repository}@first"), Side(AFTER, "sdpa", checkout=f"{repository}@nosuch")
-    assert "nosuch" in refusal(grounds(sides, 1).__enter__)
     assert [*temporary.glob(f"{PREFIX}*")] == []

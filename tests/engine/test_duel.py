@@ -15,10 +15,11 @@ from bench.analyse.standing import Answer
 from bench.analyse.summary import values_of
 from bench.engine import duel as duel_module
 from bench.engine.duel import Duel, grounds
-from bench.engine.pool import Pool
+from bench.engine.pool import Pool, Settings
 from bench.plan.case import AFTER, BEFORE, CONTROL, Case, Point
 from bench.plan.sides import DIFFER, SAME, Side
 from bench.plan.sweep import Effort, Sweep
+from bench.sampling.requests import Looked
 from bench.store import journal
 from bench.store.record import Record
 from bench.store.table import load
@@ -88,16 +89,16 @@ def test_the_rounds_of_two_environments_pair(tmp_path: Path, monkeypatch: pytest
     Every round has a sample of each side and of the control, each with the torch that it comes from. Processes of one
     server share the layout of the code, so each replicate has fresh servers of both sides.
     """
-    started: Counter[tuple[Pool, str]] = Counter()
+    started: Counter[tuple[Pool, Settings]] = Counter()
     start = threads.in_a_process
 
-    def counted(of: Pool, allocator: str, *others: Any) -> Any:
-        started[of, allocator] += 1
-        return start(of, allocator, *others)
+    def counted(of: Pool, settings: Settings) -> Any:
+        started[of, settings] += 1
+        return start(of, settings)
 
     monkeypatch.setattr(Pool, "_started", counted)
     duel = measured(tmp_path)
-    assert started == {(ground.pool, point().allocator): EFFORT.processes for ground in duel.sides}
+    assert started == {(ground.pool, Settings.of(point())): EFFORT.processes for ground in duel.sides}
     ratios, of = log_ratios(tmp_path), records(tmp_path)
     assert ratios == pytest.approx([-0.693] * 2, abs=0.005)
     assert len(set(ratios)) == 2
@@ -170,16 +171,6 @@ def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.slow
-def test_one_that_ends_in_its_turn_has_no_time(tmp_path: Path) -> None:
-    """What goes wrong in the rounds of one side ends that side, and the other keeps what it measured."""
-    measured(tmp_path, "test:raises_in_rounds_of_b")
-    (before, *_), (after, *_), _ = records(tmp_path).values()
-    assert (before.status, after.status, after.detail, after.own_cause) == ("ok", "error", "tired", True)
-    assert before.samples.rounds
-    assert not after.samples.rounds
-
-
-@pytest.mark.slow
 def test_a_side_that_cannot_be_made_is_a_wrong_request_that_names_it(tmp_path: Path) -> None:
     """What can't be started, what starts without our packages, an implementation and a module that aren't there."""
     script, good = tmp_path / "python", two(tmp_path)
@@ -203,31 +194,26 @@ def test_a_side_that_cannot_be_made_is_a_wrong_request_that_names_it(tmp_path: P
 WEIGHTS = [["qkv.weight", [3, 4]], ["out.bias", [4]]]
 RENAMED = [["linear.weight", [3, 4]], ["projection.bias", [4]]]
 SHAPE = [2, 7, 12]
-RAISED = {"status": "error", "detail": "give another shape", "raised": "raises: RuntimeError: no (mine.py, line 3)"}
-DIED = {"status": "crashed", "detail": "ended with exit status 7", "raised": ""}
+RAISED = Looked("error", "give another shape", "raises: RuntimeError: no (mine.py, line 3)")
+DIED = Looked("crashed", "ended with exit status 7")
 
 
 @contextmanager
-def checkouts(
-    folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any], after: str = AFTER
-) -> Iterator[Duel]:
-    """Open a duel of two folders whose modules are as described; workers are threads.
-
-    `after` is the folder of the second.
-    """
+def checkouts(folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any] | Looked) -> Iterator[Duel]:
+    """Open a duel of two folders whose modules are as described; workers are threads."""
     threads.use(patch)
-    folders = [folder / name for name in (BEFORE, after)]
+    folders = [folder / name for name in (BEFORE, AFTER)]
     for each in folders:
         each.mkdir(parents=True, exist_ok=True)
     own = {"input": SHAPE, "output": SHAPE, "weights": WEIGHTS}
-    seen = {
-        str(each): {**own, "modules": {"mine": (f"{each}/mine.py", f"digest of {each.name}", "1.0")}, **of}
+    modules = {each: {"mine": (f"{each}/mine.py", f"digest of {each.name}", "1.0")} for each in folders}
+    looks = {
+        str(each): of if isinstance(of, Looked) else Looked("ok", seen={**own, "modules": modules[each], **of})
         for each, of in zip(folders, described, strict=False)
     }
 
-    def replied(pool: Pool, *_: object, **__: object) -> dict[str, Any]:
-        of = seen[pool.paths[-1]]
-        return {**of, "seen": {}} if "status" in of else {"status": "ok", "detail": "", "raised": "", "seen": of}
+    def replied(pool: Pool, *_: object) -> Looked:
+        return looks[pool.paths[-1]]
 
     patch.setattr(duel_module, "replied", replied)
     before, after_it = (
@@ -277,7 +263,7 @@ def test_the_second_side_is_judged_by_the_first_if_weights_are_the_same(
     ids=["output", "input", "raises", "dies", "before raises"],
 )
 def test_a_side_that_is_broken_is_a_result(
-    described: tuple[dict[str, Any], ...], status: str, detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    described: tuple[Any, ...], status: str, detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its row has the reason, the other side is not timed alone, and nothing of it is tried again."""
     with checkouts(tmp_path, monkeypatch, *described) as duel:
@@ -299,27 +285,11 @@ def test_a_side_that_is_broken_is_a_result(
     ids=["elsewhere", "nothing", "both raise", "both broken"],
 )
 def test_sides_that_are_not_what_was_asked_for_are_a_wrong_request(
-    described: tuple[dict[str, Any], ...], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    described: tuple[Any, ...], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Code from elsewhere than the checkout is not that side's; what neither side can do was asked for wrongly."""
     said = refusal(checkouts(tmp_path, monkeypatch, *described).__enter__)
     assert all(each in said for each in words)
-
-
-def test_an_installed_package_in_one_checkout_twice_is_told_how_to_compare_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the interpreter that has it."""
-    installed = {"modules": {"mine": ("/elsewhere/mine.py", "", "")}}
-    both = checkouts(tmp_path / "twice", monkeypatch, installed, after=BEFORE)
-    assert "compared with itself by --python" in refusal(both.__enter__)
-
-
-def test_one_checkout_twice_has_processes_for_each_side(tmp_path: Path) -> None:
-    """A comparison of a revision with itself shows what the layout of processes alone does."""
-    sides = tuple(Side(name, "sdpa", checkout=str(tmp_path)) for name in (BEFORE, AFTER))
-    with grounds((sides[0], sides[1]), 1) as (before, after):
-        assert before.pool is not after.pool
 
 
 def test_two_layers_share_their_processes_and_are_each_judged_by_themselves(

@@ -99,37 +99,21 @@ def test_two_records_of_one_case_and_process_are_refused(tmp_path: Path) -> None
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        (records.environment(cpu="Another CPU"), "cpu: 'A CPU' against 'Another CPU'"),
-        (records.environment(torch="2.14.0"), "torch: '2.13.0' against '2.14.0'"),
-        (dataclasses.replace(HERE, runtimes={"openvino": "2"}), "openvino: '1' against '2'"),
-    ],
-)
-def test_shards_of_unlike_nodes_are_refused(tmp_path: Path, other: Environment, words: str) -> None:
+def test_shards_of_unlike_nodes_are_refused(tmp_path: Path) -> None:
     """The line names both runs and what differs, and what to do; nothing is made."""
-    here = dataclasses.replace(HERE, runtimes={"openvino": "1"})
-    one, two = run(tmp_path / "one", of=here), run(tmp_path / "two", of=other)
+    other, words = records.environment(torch="2.14.0"), "torch: '2.13.0' against '2.14.0'"
+    one, two = run(tmp_path / "one", of=HERE), run(tmp_path / "two", of=other)
     line = refusal(merge, tmp_path / "out", [one, two])
     assert f"{one} and {two} were measured under other conditions ({words})" in line
     assert "compare" in line
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "differing"),
-    [
-        ({"points": SWEEP.points[:5]}, "points"),
-        ({"implementations": ("eager", "manual")}, "implementations"),
-        ({"baseline": "sdpa"}, "baseline"),
-    ],
-)
-def test_two_sweeps_are_refused(tmp_path: Path, changes: dict[str, object], differing: str) -> None:
+def test_two_sweeps_are_refused(tmp_path: Path) -> None:
     """The line says in what they differ."""
-    other = dataclasses.replace(SWEEP, **changes)  # type: ignore[arg-type]
+    other = dataclasses.replace(SWEEP, baseline="sdpa")
     line = refusal(merge, tmp_path / "out", [run(tmp_path / "one"), run(tmp_path / "two", other)])
-    assert f"of two sweeps: they differ in {differing};" in line
+    assert "of two sweeps: they differ in baseline;" in line
 
 
 @pytest.mark.parametrize("lacking", [journal.JOURNAL, environment.ENVIRONMENT, "everything"])
@@ -141,13 +125,3 @@ def test_what_is_no_run_is_refused(tmp_path: Path, lacking: str) -> None:
             path.unlink()
     assert f"{folder} is no run that can be merged" in refusal(merge, tmp_path / "out", [folder])
     assert not (tmp_path / "out").exists()
-
-
-def test_a_torn_line_of_a_shard_is_left_out(tmp_path: Path) -> None:
-    """The torn line is reported, and the lines around it count."""
-    folder = run(tmp_path / "one")
-    path = folder / journal.JOURNAL
-    path.write_bytes(path.read_bytes()[:-100])
-    done = merge(tmp_path / "out", [folder])
-    (notice,) = done.notices
-    assert (done.added, "line 33 is no record" in notice) == (31, True)

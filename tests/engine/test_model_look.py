@@ -10,6 +10,7 @@ from bench.engine import model_look
 from bench.engine.worker import Died
 from bench.machine import monotonic
 from bench.plan.errors import WrongRequest
+from bench.sampling.requests import Look, Looked, Shape
 from tests.make.points import point
 from tests.refusals import refusal
 
@@ -18,11 +19,11 @@ AT = point(layer="timm:vit_tiny_patch16_224")
 SHOWN: dict[str, Any] = {"num_tokens": 5, "token_len": 16, "channels": 16, "num_heads": 2, "batch": 3}
 
 
-def replying(reply: dict[str, Any] | Died) -> tuple[Any, list[dict[str, Any]]]:
+def replying(reply: Looked | Died) -> tuple[Any, list[Any]]:
     """Return a pool whose processes reply so, or die so, and the requests that they get."""
-    requests: list[dict[str, Any]] = []
+    requests: list[Any] = []
 
-    def ask(request: dict[str, Any], *_: object) -> dict[str, Any]:
+    def ask(request: Look | Shape, *_: object) -> Looked:
         requests.append(request)
         if isinstance(reply, Died):
             raise reply
@@ -35,16 +36,15 @@ def replying(reply: dict[str, Any] | Died) -> tuple[Any, list[dict[str, Any]]]:
 
 def test_the_first_process_tries_the_settings() -> None:
     """The others only look."""
-    pool, requests = replying({"status": "ok", "detail": "", "seen": {"untraced": ""}})
+    pool, requests = replying(Looked("ok", seen={"untraced": ""}))
     assert model_look.look(pool, [AT], ("eager",), 3, 10.0) == {AT: [{"untraced": ""}] * 3}
-    assert [request["settings"] for request in requests] == [["eager"], [], []]
-    assert requests[0]["point"] == dataclasses.asdict(AT)
+    assert requests == [Look(AT, 0, ["eager"]), Look(AT, 1, []), Look(AT, 2, [])]
 
 
 def test_no_further_process_looks_if_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """One looks at each point in any case."""
     monkeypatch.setattr(monotonic, "now_s", iter(range(100)).__next__)
-    pool, requests = replying({"status": "ok", "detail": "", "seen": {"untraced": ""}})
+    pool, requests = replying(Looked("ok", seen={"untraced": ""}))
     points = [AT, dataclasses.replace(AT, batch=4)]
     assert model_look.look(pool, points, (), 3, 10.0, most_s=0.0) == {at: [{"untraced": ""}] for at in points}
     assert len(requests) == 2
@@ -53,9 +53,9 @@ def test_no_further_process_looks_if_the_time_is_up(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [
-        ({"status": "error", "detail": "no such model", "seen": {}}, WrongRequest),
-        ({"status": "unsupported", "detail": "no such model", "seen": {}}, WrongRequest),
-        ({"status": "oom", "detail": "no memory", "seen": {}}, model_look.NotSeen),
+        (Looked("error", "no such model"), WrongRequest),
+        (Looked("unsupported", "no such model"), WrongRequest),
+        (Looked("oom", "no memory"), model_look.NotSeen),
         (Died("crashed", "no memory", is_outside=True), model_look.NotSeen),
     ],
 )
@@ -68,18 +68,16 @@ def test_a_model_that_can_not_be_used_is_a_wrong_request(reply: Any, kind: type[
 
 def test_a_module_with_its_own_input_shows_its_shapes() -> None:
     """Each is asked once, in one pool."""
-    pool, requests = replying({"status": "ok", "detail": "", "seen": SHOWN})
+    pool, requests = replying(Looked("ok", seen=SHOWN))
     layers = [AT.layer, "timm:vit_small_patch16_224"]
     assert model_look.shown(pool, layers) == dict.fromkeys(layers, SHOWN)
-    assert [(request["request"], request["point"]["layer"]) for request in requests] == [
-        ("shape", layer) for layer in layers
-    ]
+    assert [(type(request), request.point.layer) for request in requests] == [(Shape, layer) for layer in layers]
 
 
 @pytest.mark.parametrize(
     ("reply", "line"),
     [
-        ({"status": "error", "detail": "no such model", "seen": {}}, "no such model"),
+        (Looked("error", "no such model"), "no such model"),
         (Died("crashed", "no memory", is_outside=True), f"{AT.layer} could not be looked at: crashed: no memory"),
     ],
 )

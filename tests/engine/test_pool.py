@@ -10,16 +10,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from bench.engine import pool
-from bench.engine.pool import LOCK, PREFIX, Pool, Scratch
+from bench.engine.pool import LOCK, PREFIX, Pool, scratch
 from bench.engine.worker import Died, Server, Worker
 from bench.plan.errors import WrongRequest
 from tests.engine.interpreters import interpreter
+from tests.engine.scripted_server import Do
 from tests.engine.test_worker import has_ended, lives
 from tests.make.points import point
 
@@ -30,12 +30,12 @@ CHECK_S = 10
 
 KILLED = """
 import os, pathlib, signal, tempfile
-from bench.engine.pool import Scratch
+from bench.engine.pool import scratch
 tempfile.tempdir = {!r}
-scratch = Scratch()
-(scratch.folder / "compiled").mkdir()
-(scratch.folder / "compiled" / "kernel.so").touch()
-os.kill(os.getpid(), signal.SIGKILL)
+with scratch() as folder:
+    (folder / "compiled").mkdir()
+    (folder / "compiled" / "kernel.so").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
@@ -126,39 +126,20 @@ def test_the_processes_of_a_gpu_are_forked_from_a_server_that_can_fork_them(one:
     others.
     """
     one.libraries, one.with_gradients = ("timm",), True
-    request = {"request": "do", "what": "tell"}
     with one.worker(point()) as on_cpu, one.worker(point(device="cuda:1")) as on_gpu:
-        of_cpu, of_gpu = (worker.ask(request, CHECK_S) for worker in (on_cpu, on_gpu))
+        of_cpu, of_gpu = (worker.ask(Do("tell"), CHECK_S) for worker in (on_cpu, on_gpu))
         assert server_of(one.judge(point(device="cuda"))) == server_of(on_gpu)
-    assert (of_cpu["warmed"], of_gpu["warmed"]) == (["traces", "gradients", "eager", "timm"], ["traces", "gradients"])
-    threads = [each["variables"].get("TORCHINDUCTOR_COMPILE_THREADS") for each in (of_cpu, of_gpu)]
+    assert (of_cpu.warmed, of_gpu.warmed) == (["traces", "gradients", "eager", "timm"], ["traces", "gradients"])
+    threads = [each.variables.get("TORCHINDUCTOR_COMPILE_THREADS") for each in (of_cpu, of_gpu)]
     assert threads == [os.environ.get("TORCHINDUCTOR_COMPILE_THREADS"), "1"]
 
 
-def test_a_process_of_a_gpu_starts_no_interpreter(one: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its server has imported torch, which takes seconds: no process does that again."""
-    at = point(device="cuda")
-    one.worker(at)
-    monkeypatch.setattr(subprocess, "Popen", no_more_processes)
-    workers = [one.worker(at, number) for number in range(4)]
-    assert len({worker.pid for worker in (*workers, one.judge(at))}) == 5
-
-
-def test_a_server_that_has_not_compiled_forks_what_describes_the_machine(
-    one: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a process that comes from another one, torch could not describe the GPUs."""
-    asked: list[int] = []
-    ask = Worker.ask
-
-    def note(worker: Worker, request: dict[str, Any], *rest: Any, **named: Any) -> dict[str, Any]:
-        if request["request"] == "check":
-            asked.append(server_of(worker))
-        return ask(worker, request, *rest, **named)
-
-    monkeypatch.setattr(Worker, "ask", note)
+def test_the_process_that_describes_the_machine_was_forked_before_the_compiler_was_used(one: Pool) -> None:
+    """In a process that comes from a server that has, torch could not describe the GPUs."""
     one.check([point()])
-    assert server_of(one.worker(point())) not in asked
+    plain = one._of(point()).plain()
+    assert plain.ask(Do("tell"), CHECK_S).warmed == []
+    assert one.worker(point()).ask(Do("tell"), CHECK_S).warmed == ["eager"]
 
 
 def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,20 +183,13 @@ def test_a_server_that_is_killed_is_replaced(one: Pool) -> None:
     first = server_of(worker)
     os.kill(first, signal.SIGKILL)
     with pytest.raises(Died, match="SIGKILL") as death:
-        worker.ask({"request": "do", "what": "hang"}, CHECK_S)
+        worker.ask(Do("hang"), CHECK_S)
     assert death.value.is_outside
     with pytest.raises(Died, match="SIGKILL"):
         one.worker(point())
     worker.close()
     assert has_ended(worker.pid)  # nobody waits for it any more
     assert server_of(one.worker(point())) != first
-
-
-def test_a_kill_from_outside_during_the_check_is_made_good(one: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All servers are started once more, and the machine is described."""
-    killed = killed_at_the_start(monkeypatch)
-    assert one.check([point()])
-    assert [lives(pid) for pid in killed] == [False]
 
 
 def test_what_can_not_be_used_is_a_wrong_request(one: Pool, tmp_path: Path) -> None:
@@ -285,22 +259,14 @@ def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-def test_it_is_there_until_it_is_closed(tmp_path: Path) -> None:
-    """Two of one process stand side by side, and closing twice does no harm."""
-    with closing(Scratch()) as first, closing(Scratch()) as second:
-        (first.folder / "file").touch()
-        assert {first.folder, second.folder} == {*tmp_path.iterdir()}
-    second.close()
-    assert not [*tmp_path.iterdir()]
-
-
 def test_what_a_kill_left_behind_is_removed_at_the_next_start(tmp_path: Path) -> None:
     """The folder of a process that was killed goes with all that is in it; one whose owner lives stays."""
-    with closing(Scratch()) as living:
+    with scratch() as living:
         subprocess.run([sys.executable, "-c", KILLED.format(str(tmp_path))], check=False)
         assert len([*tmp_path.iterdir()]) == 2
-        with closing(Scratch()) as fresh:
-            assert {*tmp_path.iterdir()} == {living.folder, fresh.folder}
+        with scratch() as fresh:
+            assert {*tmp_path.iterdir()} == {living, fresh}
+    assert not [*tmp_path.iterdir()]
 
 
 def test_nothing_else_is_touched(tmp_path: Path) -> None:
@@ -309,6 +275,7 @@ def test_nothing_else_is_touched(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / LOCK).touch()
     (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "other")
-    Scratch().close()
+    with scratch():
+        pass
     assert {path.name for path in tmp_path.iterdir()} == {f"{PREFIX}mine", "other", f"{PREFIX}link"}
     assert (tmp_path / "other" / LOCK).exists()

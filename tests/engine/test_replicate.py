@@ -1,6 +1,5 @@
 """One replicate: how processes are asked, what a member's claims are compared with, and memory that runs short."""
 
-import itertools
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from bench.machine import facts, monotonic, quiet, rates
 from bench.machine.quiet import Interference
 from bench.plan.case import Case, Point
 from bench.plan.work import Roof
+from bench.sampling.requests import Finish, Prepare, Request, Sample
 from bench.sampling.rounds import Length
 from tests.engine import threads
 from tests.make.points import point
@@ -52,8 +52,8 @@ def measured(
     length: Length = RULE,
 ) -> dict[str, Member]:
     """Return the members of one replicate after their measurement; the first one is the baseline."""
-    members = {name: Member(Case(at or point(), name), pool, "here", thorough) for name in implementations}
-    Replicate([*members.values()], [members[implementations[0]]], length, seed, 0, heard).measure(60)
+    members = {name: Member(Case(at or point(), name), pool, thorough) for name in implementations}
+    Replicate([*members.values()], members[implementations[0]], length, seed, 0, heard).measure(60)
     return members
 
 
@@ -124,14 +124,14 @@ def test_an_impossible_time_is_an_error(servers: Pool, monkeypatch: pytest.Monke
     On a busy machine it keeps its time, with a doubt.
     """
     servers.roofs[rates.setting(point())] = Roof(1e8, 1e10)
-    eager, other = measured(servers, "eager", "test:impossible").values()
+    eager, other = measured(servers, "eager", "test:impossible", length=SHORTEST).values()
     assert (eager.metrics["flops"], eager.metrics["least_bytes"]) == (1000, 8)
     assert (eager.metrics["ceiling_flops_per_s"], eager.metrics["ceiling_bytes_per_s"]) == (1e8, 1e10)
     assert (eager.status, other.status) == ("ok", "error")
     assert "impossible rate" in other.detail
     assert servers.roofs[rates.setting(point())] == Roof(1e9, 1e10)
     monkeypatch.setattr(Interference, "share", lambda _self: 0.5)
-    (doubtful,) = measured(servers, "test:impossible").values()
+    (doubtful,) = measured(servers, "test:impossible", length=SHORTEST).values()
     assert doubtful.status == "ok"
     assert "perhaps an impossible rate" in doubtful.detail
 
@@ -178,87 +178,44 @@ def test_a_judge_that_dies_costs_one_implementation(place: int, servers: Pool) -
     assert guilty.death.is_outside
 
 
-def test_a_server_that_dies_ends_those_that_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_server_that_dies_ends_those_that_it_serves(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is the known cause, and the next replicate has a fresh server."""
+    at = point(device=device)
+    monkeypatch.setenv("TEST_GPU", "yes")
     threads.use_processes(monkeypatch)
     monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
     with closing(Pool(1, [])) as servers:
-        members = measured(servers, "eager", "sdpa")
+        members = measured(servers, "eager", "sdpa", at=at)
         assert statuses(members) == ["crashed"] * 2
         assert all(member.death is not None and member.death.is_outside for member in members.values())
         monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-        assert statuses(measured(servers, "eager", "sdpa")) == ["ok"] * 2
+        assert statuses(measured(servers, "eager", "sdpa", at=at)) == ["ok"] * 2
 
 
-# Memory
-
-
-@pytest.mark.parametrize(("free", "left"), [((9, 6, 3), 2), ((10, 9, 8, 7, 6), 0)])
-def test_what_has_no_memory_beside_others_is_left(
-    free: tuple[int, ...], left: int, servers: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two are always tried; a third is left where memory is too short for one more of the largest."""
-    gibibytes = iter(free)
-    monkeypatch.setattr(facts, "available_bytes", lambda: next(gibibytes) * GIB)
-    members = measured(servers, "eager", "a", "b", "c", thorough=True)
-    assert statuses(members) == ["ok"] * 4
-    assert sum(member.lacks_memory for member in members.values()) == left
-    assert not members["eager"].lacks_memory
-    assert all(bool(member.samples.rounds) is not member.lacks_memory for member in members.values())
-
-
-def test_the_baseline_is_never_left(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has memory even if it comes after those for which there was none."""
-    for seed in range(5):
-        free = itertools.chain([9 * GIB, 6 * GIB], itertools.repeat(3 * GIB))
-        monkeypatch.setattr(facts, "available_bytes", lambda free=free: next(free))
-        members = measured(servers, "eager", "a", "b", "c", seed=seed, length=SHORTEST)
-        assert members["eager"].samples.rounds
-        assert sum(member.lacks_memory for member in members.values()) in (1, 2)
+# Order
 
 
 def test_processes_are_prepared_in_random_order(servers: Pool) -> None:
-    """The baseline is first while it is unknown what fits, else it has any place."""
+    """Each is the first now and then: the later ones were seen to be faster."""
 
-    def first(seed: int, *, thorough: bool) -> str:
+    def first(seed: int) -> str:
         prepared: list[str] = []
 
         def heard(implementation: str, stage: str) -> None:
             if stage == "preparation":
                 prepared.append(implementation)
 
-        servers.largest_bytes.clear()
-        measured(servers, "eager", "a", "b", thorough=thorough, seed=seed, heard=heard, length=SHORTEST)
+        measured(servers, "eager", "a", "b", seed=seed, heard=heard, length=SHORTEST)
         assert sorted(prepared) == ["a", "b", "eager"]
         return prepared[0]
 
-    assert {first(seed, thorough=True) for seed in range(6)} == {"eager"}
     seen: set[str] = set()
     for seed in range(60):  # the system draws the order: in one of ten billion such loops one is never first
-        seen.add(first(seed, thorough=False))
+        seen.add(first(seed))
         if len(seen) == 3:
             break
     assert seen == {"a", "b", "eager"}
-
-
-def test_memory_that_ran_out_beside_others_is_no_result(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The third that needs much is left; the first two, which were prepared before it, have the memory."""
-    monkeypatch.setattr(replicate, "_cores", lambda _point: [])
-    eager, first, second = measured(servers, "eager", "test:large", "test:large_too", thorough=True).values()
-    assert eager.status == "ok"
-    assert sorted([(first.status, first.lacks_memory), (second.status, second.lacks_memory)]) == [
-        ("ok", False),
-        ("oom", True),
-    ]
-
-
-def test_the_memory_of_a_gpu_is_what_counts_for_it(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host with much more, or much less, leaves nobody: each process replies with the GPU's free memory."""
-    monkeypatch.setenv("TEST_GPU", "yes")
-    for host_bytes in (1000 * GIB, GIB):
-        monkeypatch.setattr(facts, "available_bytes", lambda free=host_bytes: free)
-        members = measured(servers, "eager", "a", "b", at=point(device="cuda"))
-        assert [(member.status, member.lacks_memory) for member in members.values()] == [("ok", False)] * 3
 
 
 # Others on the machine
@@ -309,10 +266,10 @@ def test_a_process_that_works_while_it_waits_is_named(servers: Pool, monkeypatch
 
 @dataclass
 class Asked:
-    """What processes were asked for, and how many prepared or ended at once, by the name of the request."""
+    """What processes were asked for, and how many prepared or ended at once, by the type of the request."""
 
-    cores: dict[str, list[int | None]] = field(default_factory=lambda: defaultdict(list))
-    at_once: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    cores: dict[type, list[int | None]] = field(default_factory=lambda: defaultdict(list))
+    at_once: dict[type, list[int]] = field(default_factory=lambda: defaultdict(list))
     busy: dict[Worker, int | None] = field(default_factory=dict)
 
 
@@ -322,21 +279,20 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     seen = Asked()
     post, receive = Worker.post, Worker.receive
 
-    def posting(worker: Worker, request: dict[str, Any], **named: Any) -> None:
-        name = request["request"]
-        if name in ("prepare", "sample", "finish"):
-            core = request["case"]["core"] if name == "prepare" else request["core"]
-            assert core is None or core not in seen.busy.values()
-            seen.busy[worker] = core
-            seen.cores[name].append(core)
-            seen.at_once[name].append(len(seen.busy))
+    def posting(worker: Worker, request: Request[Any], **named: Any) -> None:
+        kind = type(request)
+        if isinstance(request, Prepare | Sample | Finish):
+            assert request.core is None or request.core not in seen.busy.values()
+            seen.busy[worker] = request.core
+            seen.cores[kind].append(request.core)
+            seen.at_once[kind].append(len(seen.busy))
         try:
             post(worker, request, **named)
         except Died:  # it has ended before, so it takes no core
             seen.busy.pop(worker, None)
             raise
 
-    def receiving(worker: Worker, *arguments: Any) -> dict[str, Any]:
+    def receiving(worker: Worker, *arguments: Any) -> Any:
         seen.busy.pop(worker, None)
         return receive(worker, *arguments)
 
@@ -350,22 +306,13 @@ FOUR = ("eager", "a", "b", "c")
 
 
 def test_members_are_prepared_and_end_one_on_each_core(servers: Pool, asked: Asked) -> None:
-    """The first is prepared alone, so that its memory is known; samples are taken one at a time, on one core."""
+    """Samples are taken one at a time, on one core."""
     assert statuses(measured(servers, *FOUR)) == ["ok"] * 4
-    assert asked.at_once["prepare"] == [1, 1, 2, 3]
-    assert asked.at_once["finish"] == [1, 2, 3, 3]
-    assert {*asked.at_once["sample"]} == {1}
-    assert len({*asked.cores["sample"]}) == 1
-    assert {*asked.cores["prepare"]} == {*asked.cores["finish"]} == {4, 5, 6}
+    assert asked.at_once[Prepare] == asked.at_once[Finish] == [1, 2, 3, 3]
+    assert {*asked.at_once[Sample]} == {1}
+    assert len({*asked.cores[Sample]}) == 1
+    assert {*asked.cores[Prepare]} == {*asked.cores[Finish]} == {4, 5, 6}
     assert not asked.busy
-
-
-def test_nobody_is_prepared_alone_if_the_memory_of_one_is_known(servers: Pool, asked: Asked) -> None:
-    """An earlier replicate of the point tells it."""
-    servers.largest_bytes[point()] = 1 << 20
-    assert statuses(measured(servers, *FOUR)) == ["ok"] * 4
-    assert asked.at_once["prepare"] == [1, 2, 3, 3]
-    assert servers.largest_bytes[point()] >= 1 << 20
 
 
 def test_beside_one_that_keeps_its_core_all_stay_on_one(servers: Pool, asked: Asked) -> None:
@@ -381,9 +328,9 @@ def test_the_core_of_the_samples_is_another_in_another_replicate(servers: Pool, 
     """
     for seed in range(50):
         measured(servers, "eager", seed=seed, length=SHORTEST)
-        if {*asked.cores["sample"]} == {4, 5, 6}:
+        if {*asked.cores[Sample]} == {4, 5, 6}:
             break
-    assert {*asked.cores["sample"]} == {4, 5, 6}
+    assert {*asked.cores[Sample]} == {4, 5, 6}
 
 
 @pytest.mark.parametrize("columns", [{"threads": 2}, {"device": "cuda"}])
@@ -393,32 +340,8 @@ def test_members_that_use_more_than_a_core_are_prepared_one_at_a_time(
     """With several threads, or on a GPU, they would slow each other; the system places them."""
     monkeypatch.setenv("TEST_GPU", "yes")
     assert statuses(measured(servers, *FOUR, at=point(**columns))) == ["ok"] * 4
-    assert asked.at_once["prepare"] == asked.at_once["finish"] == [1] * 4
+    assert asked.at_once[Prepare] == asked.at_once[Finish] == [1] * 4
     assert {core for cores in asked.cores.values() for core in cores} == {None}
-
-
-def test_with_memory_for_one_more_members_are_prepared_one_at_a_time(
-    servers: Pool, asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is free after each is enough for another one of the largest, and not for two at once."""
-    free = itertools.chain([5 * GIB], itertools.repeat(3 * GIB))
-    monkeypatch.setattr(facts, "available_bytes", lambda: next(free))
-    members = measured(servers, *FOUR)
-    assert asked.at_once["prepare"] == [1] * 4
-    assert not any(member.lacks_memory for member in members.values())
-
-
-def test_whoever_ran_out_of_memory_at_once_with_another_is_left(
-    servers: Pool, asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each may fit without the other."""
-    monkeypatch.setenv("TEST_PREPARE_S", "0.2")  # so that both are there before one of them looks
-    eager, first, second = measured(servers, "eager", "test:large", "test:large_too", thorough=True).values()
-    assert asked.at_once["prepare"] == [1, 1, 2]
-    assert (eager.status, eager.lacks_memory) == ("ok", False)
-    ended = {(each.status, each.lacks_memory) for each in (first, second)}
-    assert ("oom", True) in ended
-    assert ended <= {("oom", True), ("ok", False)}  # if one has ended before the other looks
 
 
 def test_one_that_fails_beside_others_leaves_its_core_to_the_next(servers: Pool, asked: Asked) -> None:
@@ -426,4 +349,4 @@ def test_one_that_fails_beside_others_leaves_its_core_to_the_next(servers: Pool,
     for seed in range(3):
         members = measured(servers, *FOUR, "test:exits", "test:raises", "test:wrong", seed=seed, length=SHORTEST)
         assert statuses(members) == ["ok"] * 4 + ["crashed", "error", "incorrect"]
-    assert (len(asked.at_once["prepare"]), len(asked.at_once["finish"])) == (3 * 7, 3 * 4)
+    assert (len(asked.at_once[Prepare]), len(asked.at_once[Finish])) == (3 * 7, 3 * 4)

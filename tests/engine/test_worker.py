@@ -1,7 +1,6 @@
 """A worker seen from its parent: its settings, its replies, the message about its end, and what ends with it."""
 
 import os
-import selectors
 import signal
 import subprocess
 import sys
@@ -14,19 +13,19 @@ from typing import IO, Any
 import psutil
 import pytest
 
-from bench.engine.worker import Died, Process, Server, Worker, environment, first_done, launch, started, unheard
+from bench.engine.variables import environment
+from bench.engine.worker import Died, Server, Worker, first_done, launch, started, unheard
 from bench.machine import facts
 from bench.plan.case import HUGE
-from bench.plan.device import CUDA
 from tests.clock import wait_by_hand
-from tests.engine.interpreters import interpreter
+from tests.engine.scripted_server import Do, Told
 
 pytestmark = pytest.mark.slow
 
 SCRIPTED = "tests.engine.scripted_server"
 
 
-CHILD = "import os, pathlib, sys, time; {}; pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(60)"
+CHILD = "import os, pathlib, sys, time; pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(60)"
 PARENT = """
 import os, pathlib, subprocess, sys, time
 subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]])
@@ -61,7 +60,7 @@ def pair(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Work
 
 def posted(worker: Worker, what: str, **request: Any) -> Worker:
     """Return a worker after a request that it may not have answered yet."""
-    worker.post({"request": "do", "what": what, **request})
+    worker.post(Do(what, **request))
     return worker
 
 
@@ -81,17 +80,16 @@ def has_ended(pid: int) -> bool:
     return not lives(pid)
 
 
-def asked(worker: Worker, timeout_s: float = 10, **request: Any) -> dict[str, Any]:
+def asked(worker: Worker, what: str, **request: Any) -> Told:
     """Return the worker's reply."""
-    return worker.ask({"request": "do", **request}, timeout_s)
+    return worker.ask(Do(what, **request), 10)
 
 
 def test_a_request_is_answered(worker: Worker) -> None:
     """Each answer comes from the same process, and its stage is heard; a line of JSON that it prints is no answer."""
     heard: list[str] = []
-    first, second = worker.ask({"request": "do", "what": "print"}, 10, heard.append), asked(worker, what="answer")
-    assert first["pid"] == second["pid"] == worker.pid != os.getpid()
-    assert "fake" not in first
+    first, second = worker.ask(Do("print"), 10, heard.append), asked(worker, "answer")
+    assert first.pid == second.pid == worker.pid != os.getpid()
     assert heard == ["warm-up"]
 
 
@@ -107,8 +105,8 @@ def test_signs_of_life_start_the_clock_anew(pair: tuple[Worker, Worker], monkeyp
         clock.sleep(60)
 
     one, other = pair
-    work = {"request": "do", "what": "work", "parts": 5, "part_s": 0.02}
-    assert one.ask(work, 100, hear)["pid"] == one.pid
+    work = Do("work", 5, 0.02)
+    assert one.ask(work, 100, hear).pid == one.pid
     other.post(work)
     assert first_done({other: hear}, 100) is other
     assert heard == ["warm-up"] * 2 * 6
@@ -120,28 +118,36 @@ def test_signs_of_life_start_the_clock_anew(pair: tuple[Worker, Worker], monkeyp
         "\N{SNOWMAN}" * 99,
         "[" * 100_000,
         "[1]",
-        '{"event": "do", "id": "0"}',
-        '{"event": "do", "id": "0"}\n{"event": "do", "id": "ID"}',
-        '{"event": "sample", "id": "ID"}',
-        '{"event": "working", "id": "ID"}',
+        '{"type": "Replied", "id": "0", "reply": {}}',
+        '{"type": "Replied", "id": "0", "reply": {}}\n{"type": "Replied", "id": "ID", "reply": {}}',
+        '{"type": "Working", "id": "ID"}',
         '{"id": "ID"}',
     ],
 )
 def test_what_is_no_event_of_the_request_is_a_crash(worker: Worker, line: str) -> None:
     """The parent says how such a line begins, whatever it is, and ends the worker; so it does for a late answer."""
-    asked(worker, what="answer")
+    asked(worker, "answer")
     with pytest.raises(Died, match="no reply") as death:
-        asked(worker, what="send", line=line)
+        asked(worker, "send", line=line)
     assert death.value.status == "crashed"
     assert line[:8] in death.value.detail
     assert len(death.value.detail) < 150
     assert has_ended(worker.pid)
 
 
+@pytest.mark.parametrize("reply", ['{"pid": "many"}', "null", "7", "[" * 100_000])
+def test_a_reply_of_another_type_is_a_crash(worker: Worker, reply: str) -> None:
+    """The parent says what is wrong with it, and ends the worker."""
+    with pytest.raises(Died, match=r"^sent a (reply that is not valid|line that is no reply)") as death:
+        asked(worker, "send", line=f'{{"type": "Replied", "id": "ID", "reply": {reply}}}')
+    assert death.value.status == "crashed"
+    assert has_ended(worker.pid)
+
+
 def test_a_death_is_noticed_while_a_child_holds_the_pipe(worker: Worker, tmp_path: Path) -> None:
-    """The death is a crash, not a time-out, and the child is ended even if it is in a session of its own."""
+    """The death is a crash, not a time-out."""
     with pytest.raises(Died) as death:
-        asked(worker, what="leave a child", path=str(tmp_path / "child"))
+        asked(worker, "leave a child", path=str(tmp_path / "child"))
     assert (death.value.status, death.value.detail) == ("crashed", "killed by SIGSEGV during warm-up")
     assert not death.value.is_outside
     os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)  # it would end with the server
@@ -149,28 +155,28 @@ def test_a_death_is_noticed_while_a_child_holds_the_pipe(worker: Worker, tmp_pat
 
 def test_the_last_answer_counts(worker: Worker) -> None:
     """An answer is not lost if the worker ends right after it; the next request finds nobody."""
-    assert asked(worker, what="answer and exit")["pid"] == worker.pid
+    assert asked(worker, "answer and exit").pid == worker.pid
     with pytest.raises(Died, match="exit status 3"):
-        asked(worker, what="answer")
+        asked(worker, "answer")
 
 
 def test_a_closed_pipe_is_a_crash(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that can't answer any more is ended, although it lives."""
     monkeypatch.setattr("bench.engine.worker.END_S", 0.1)
     with pytest.raises(Died) as death:
-        asked(worker, what="close pipe")
+        asked(worker, "close pipe")
     assert death.value.status == "crashed"
     assert has_ended(worker.pid)
 
 
 def test_an_end_is_noticed_without_a_pidfd(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the system has none, the parent looks from time to time."""
-    monkeypatch.setattr("bench.engine.worker._pidfd", lambda _pid: None)
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
     monkeypatch.setattr("bench.engine.worker.POLL_S", 0.1)
     with server.fork("worker") as worker:
-        assert asked(worker, what="answer")["pid"] == worker.pid
+        assert asked(worker, "answer").pid == worker.pid
         with pytest.raises(Died, match="killed by SIGSEGV"):
-            asked(worker, what="leave a child", path=str(tmp_path / "child"))
+            asked(worker, "leave a child", path=str(tmp_path / "child"))
 
 
 @pytest.mark.parametrize("what", ["answer", "answer and exit", "kill", "close pipe"])
@@ -192,7 +198,7 @@ def test_the_first_of_several_is_the_one_that_answers_or_ends(what: str, pair: t
         with pytest.raises(Died, match="killed by SIGKILL"):
             done.receive(10)
     elif what != "close pipe":
-        assert done.receive(10)["pid"] == done.pid
+        assert done.receive(10).pid == done.pid
     if what == "answer":
         assert not posted(done, "hang").is_done(10)
 
@@ -231,33 +237,19 @@ def test_an_end_is_a_crash_in_words(pair: tuple[Worker, Worker]) -> None:
     """
     one, other = pair
     with pytest.raises(Died) as death:
-        asked(one, what="exit")
+        asked(one, "exit")
     assert death.value.status == "crashed"
     assert death.value.detail == "ended with exit status 3 during warm-up: last words"
     with pytest.raises(Died) as death:
-        asked(other, what="kill")
+        asked(other, "kill")
     assert death.value.detail == "killed by SIGKILL, as the kernel does when memory runs out during warm-up"
     assert death.value.is_outside
-
-
-def test_the_parent_sleeps_while_a_worker_works(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parent waits in the system once for each of three signs of life and for the reply, and looks no oftener."""
-    waits: list[float | None] = []
-    select = selectors.PollSelector.select
-
-    def counted(selector: selectors.PollSelector, timeout: float | None = None) -> Any:
-        waits.append(timeout)
-        return select(selector, timeout)
-
-    monkeypatch.setattr(selectors.PollSelector, "select", counted)
-    asked(worker, what="work", parts=2, part_s=0.2)
-    assert 1 <= len(waits) <= 4
 
 
 def test_closing_ends_the_process(server: Server) -> None:
     """Nothing is left of a worker that was closed, even in the middle of its work."""
     worker = server.fork("worker")
-    worker.post({"request": "do", "what": "hang"})
+    worker.post(Do("hang"))
     worker.close()
     assert not psutil.pid_exists(worker.pid)
 
@@ -313,32 +305,6 @@ def test_huge_pages_are_asked_for_at_the_start_of_the_process(tmp_path: Path, mo
     assert "THP_MEM_ALLOC_ENABLE" not in system
 
 
-@pytest.mark.slow
-@pytest.mark.toolchain
-def test_the_compiler_starts_no_processes_in_that_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many cores there are: the first Triton kernel would start one for each, and they would stay."""
-    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
-    code = (
-        "import os\n"
-        "os.cpu_count, os.sched_getaffinity = lambda: 8, lambda _: range(8)\n"
-        "from torch._inductor import config\n"
-        "print(config.compile_threads)\n"
-    )
-    variables = environment("retained", 1, tmp_path, kind=CUDA)
-    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
-    assert int(done.stdout) == 1
-
-
-def test_another_environment_imports_this_checkout_and_its_own_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The path holds the folder where the command was given, the checkout and what the user asked for, nothing else."""
-    monkeypatch.setenv("PYTHONPATH", "/mine")
-    monkeypatch.chdir(tmp_path)
-    path = environment("retained", 1, tmp_path, python="/other/python")["PYTHONPATH"].split(os.pathsep)
-    assert path == [str(tmp_path), str(Path(__file__).parents[2]), "/mine"]
-
-
 @pytest.mark.parametrize("python", [None, "/other/python"])
 def test_a_checkout_comes_before_the_folder_where_the_command_was_given(
     python: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -346,18 +312,12 @@ def test_a_checkout_comes_before_the_folder_where_the_command_was_given(
     """The user may stand in another version of the same code."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend("")
+    monkeypatch.setenv("PYTHONPATH", "/mine")
     variables = environment("retained", 1, tmp_path, python, ("/checkout/src", "/checkout"))
     path = variables["PYTHONPATH"].split(os.pathsep)
     assert path[:3] == ["/checkout/src", "/checkout", str(tmp_path)]
-
-
-def test_a_server_is_started_by_the_interpreter_that_is_named(tmp_path: Path) -> None:
-    """A program that sets a variable and then runs our Python is the interpreter of the workers."""
-    python = interpreter(tmp_path, "python", MALLOC_TRIM_THRESHOLD_="7")
-    with Server(started(SCRIPTED, environment("retained", 1, tmp_path, python), python)) as server:
-        server.ready()
-        with server.fork("worker") as worker:
-            assert worker.ask({"request": "variable", "name": "MALLOC_TRIM_THRESHOLD_"}, 10)["value"] == "7"
+    if python:  # nothing of this environment's packages
+        assert path[3:] == [str(Path(__file__).parents[2]), "/mine"]
 
 
 @pytest.fixture
@@ -367,10 +327,9 @@ def log() -> Iterator[IO[bytes]]:
         yield file
 
 
-@pytest.mark.parametrize("step", ["pass", "os.setsid()"])
-def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes]) -> None:
-    """A child that outlives it is ended too, in its group or in a session of its own; the exit status is its own."""
-    process = launch([sys.executable, "-c", PARENT, CHILD.format(step), str(tmp_path / "pid")], log, {}, ())
+def test_what_it_started_ends_with_it(tmp_path: Path, log: IO[bytes]) -> None:
+    """A child that outlives it is ended too, in its group; the exit status is its own."""
+    process = launch([sys.executable, "-c", PARENT, CHILD, str(tmp_path / "pid")], log, {}, ())
     assert process.has_ended(30)
     child = int((tmp_path / "pid").read_text())
     assert lives(child)
@@ -378,37 +337,13 @@ def test_what_it_started_ends_with_it(step: str, tmp_path: Path, log: IO[bytes])
     assert has_ended(child)
 
 
-def test_a_python_without_pidfds_can_start_processes(log: IO[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some builds of Python lack the function; the end is then found by looking."""
-    monkeypatch.delattr(os, "pidfd_open", raising=False)
-    started = launch([sys.executable, "-c", "raise SystemExit(3)"], log, os.environ, [])
-    assert started.descriptor is None
-    assert started.has_ended(60)
-    assert started.end() == 3
-
-
-def test_one_that_lives_is_killed(log: IO[bytes]) -> None:
-    """The exit status of the killed process says so."""
-    process = launch([sys.executable, "-c", "import time; time.sleep(60)"], log, {}, ())
-    assert not process.has_ended()
-    assert process.end() == -signal.SIGKILL
-    assert process.has_ended()
-
-
-def test_a_forked_process_ends_with_its_group(tmp_path: Path) -> None:
-    """The exit status of the process comes from the server, which is asked once."""
-    asked: list[int] = []
-    command = [sys.executable, "-c", PARENT, CHILD.format("pass"), str(tmp_path / "pid")]
-    child = subprocess.Popen(command, start_new_session=True)
-
-    def reap(pid: int) -> int:
-        asked.append(pid)
-        return child.wait()
-
-    process = Process(child.pid, reap)
-    assert process.has_ended(30)
-    grandchild = int((tmp_path / "pid").read_text())
-    assert lives(grandchild)
-    assert (process.end(), process.end()) == (3, 3)
-    assert asked == [child.pid]
-    assert has_ended(grandchild)
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux alone")
+def test_what_left_its_session_ends_with_the_server(tmp_path: Path) -> None:
+    """The server has adopted a process whose parent is dead."""
+    with Server(started(SCRIPTED, environment("retained", 1, tmp_path))) as server:
+        server.ready()
+        with server.fork("worker") as worker, pytest.raises(Died):
+            asked(worker, "leave a child", path=str(tmp_path / "child"))
+        child = int((tmp_path / "child").read_text())
+        assert lives(child)
+    assert has_ended(child)

@@ -20,6 +20,7 @@ from bench.engine.worker import Worker
 from bench.machine import facts, git, monotonic, quiet
 from bench.machine.quiet import Preflight
 from bench.measure.forking import Channel
+from bench.sampling.requests import Warm
 from tests.clock import Clock, set_by_hand
 from tests.engine import scripted_server
 
@@ -79,19 +80,14 @@ class Server:
 
     pid = os.getpid()
 
-    def server(self) -> "Server":
-        """Return the server of judges."""
-        return Server()
-
     def ready(self) -> None:
         """Be ready."""
 
-    def post(self, _request: dict[str, Any]) -> None:
+    def post(self, _request: Warm) -> None:
         """Compile nothing."""
 
-    def receive(self, _timeout_s: float) -> dict[str, Any]:
+    def receive(self, _timeout_s: float) -> None:
         """Have compiled nothing."""
-        return {}
 
     def fork(self, role: str) -> Worker:
         """Return a new thread that does the work of a role."""

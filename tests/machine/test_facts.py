@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bench.engine import worker
-from bench.engine.worker import THREAD_VARIABLES
+from bench.engine import variables
+from bench.engine.variables import THREAD_VARIABLES
 from bench.machine import facts
 from bench.plan.case import RETAINED
 from bench.store.environment import Environment, differences
@@ -71,7 +71,7 @@ def test_variables_that_change_what_runs_are_part_of_the_identity(monkeypatch: p
 def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets, places, what is printed, the user's own, and those that workers set or take away."""
     before = facts.variables()
-    ours = {*worker.environment(RETAINED, 1, Path("cache"))} - {*worker.environment("system", 1, Path("cache"))}
+    ours = {*variables.environment(RETAINED, 1, Path("cache"))} - {*variables.environment("system", 1, Path("cache"))}
     ours = (ours | {*THREAD_VARIABLES, "TORCHINDUCTOR_CACHE_DIR", "MALLOC_ARENA_MAX"}) - {"GLIBC_TUNABLES"}
     others = "TORCH_HUB_TOKEN XLA_API_KEY TORCH_HOME TORCH_LOGS MKL_VERBOSE CUDA_PATH MINE"
     for name in (*ours, *others.split()):

@@ -32,8 +32,8 @@ def measured(pool: Pool) -> Measured:
 
     def measure(*names: str, at: Point | None = None, **columns: Any) -> dict[str, Member]:
         where = at or point(**columns)
-        members = {name: Member(Case(where, name), pool, "here", thorough=True) for name in names}
-        Replicate([*members.values()], [members[names[0]]], SHORT, seed=7, number=0).measure(60.0)
+        members = {name: Member(Case(where, name), pool, thorough=True) for name in names}
+        Replicate([*members.values()], members[names[0]], SHORT, seed=7, number=0).measure(60.0)
         return members
 
     return measure

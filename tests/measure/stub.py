@@ -1,7 +1,6 @@
 """A case in this process, with a stand-in for the pipe to the parent; and a stand-in for NVML."""
 
 import atexit
-import dataclasses
 import gc
 import itertools
 import random
@@ -12,12 +11,16 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
+from msgspec import Struct
+
 from bench.measure import forking
 from bench.measure.forking import Channel
 from bench.measure.judge import Judge
 from bench.measure.server import CaseWork
 from bench.plan.case import Point
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues
+from bench.sampling.requests import Compare, CompareTimed, Expect, Finish, Prepare, Sample
 
 SEED = 7
 SHIFTS = {NORMAL: 0, PEAKED: 0, AFTERWARDS: 9}
@@ -50,21 +53,22 @@ class Judging:
     def __init__(self) -> None:
         self.judge = Judge()
 
-    def _asked(self, name: str, **request: Any) -> dict[str, Any]:
-        reply: dict[str, Any] = getattr(self.judge, name)({"request": name, **request}, Announcements())
-        return reply
-
     def expect(self, at: Point, seed: int, shifts: Mapping[str, int], given: str | None = None) -> dict[str, Any]:
         """Return the reply of the judge to a request to expect outputs."""
-        return self._asked("expect", point=dataclasses.asdict(at), seed=seed, shifts=dict(shifts), given=given)
+        return plain(self.judge.expect(Expect(at, seed, dict(shifts), given), Announcements()))
 
     def compare(self, check: str, file: str, allowed: float = 0.0) -> dict[str, Any]:
         """Return what the judge says of the output of a check."""
-        return self._asked("compare", check=check, outputs=file, allowed=allowed)
+        return plain(self.judge.compare(Compare(check, file, allowed), Announcements()))
 
     def compare_timed(self, file: str, allowed: float = 0.0) -> dict[str, Any]:
         """Return what the judge says of the outputs of timed calls."""
-        return self._asked("compare_timed", outputs=file, allowed=allowed)
+        return plain(self.judge.compare_timed(CompareTimed(file, allowed), Announcements()))
+
+
+def plain(reply: Struct) -> dict[str, Any]:
+    """Return a reply as a dictionary: with the status ok, if it isn't an outcome that says another one."""
+    return {"status": "ok", "detail": "", **msgspec.to_builtins(reply)}
 
 
 class Case:
@@ -91,41 +95,28 @@ class Case:
         expected = self.judging.expect(first or at, SEED, SHIFTS, saved)
         inputs = {check: InputValues(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
         inputs[PEAKED] = InputValues(SHIFTS[PEAKED], expected.get("peak", 1.0))
-        self.request = {
-            "point": dataclasses.asdict(at),
-            "implementation": implementation,
-            "seed": SEED,
-            "order_seed": order_seed,
-            "inputs": inputs,
-            "thorough": thorough,
-            "warm_up_s": 0.02,
-            "core": None,
-            "cache": "",
-            "given": saved,
-        }
         self.files = {check: path() for check in [*inputs, TIMED]}
+        self.request = Prepare(
+            at, implementation, SEED, order_seed, inputs, thorough, warm_up_s=0.02, core=None, cache="", given=saved,
+            files={check: file for check, file in self.files.items() if check not in (TIMED, AFTERWARDS)},
+        )  # fmt: skip
 
     def prepare(self) -> dict[str, Any]:
         """Return the reply to the request to prepare."""
-        early = {check: file for check, file in self.files.items() if check not in (TIMED, AFTERWARDS)}
-        return self.worker.prepare({"case": self.request, "files": early}, self.channel)
+        return plain(self.worker.prepare(self.request, self.channel))
 
     def sample(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request for a sample on a core."""
         keys = [self._rng.getrandbits(KEY_BITS) for _ in range(TIMINGS)]
-        reply = self.step("sample", keys=keys, core=core)
+        reply = plain(self.worker.sample(Sample(keys, core), self.channel))
         if reply["status"] == "ok":
-            self.call_s = min(self.call_s, *reply["sample"]["timings_s"])
+            self.call_s = min(self.call_s, *reply["timings_s"])
         return reply
 
     def finish(self, core: int | None = None) -> dict[str, Any]:
         """Return the reply to the request to finish on a core."""
         files = {check: self.files[check] for check in (TIMED, AFTERWARDS)}
-        return self.step("finish", call_s=self.call_s, core=core, files=files)
-
-    def step(self, name: str, **request: Any) -> dict[str, Any]:
-        """Return the reply to the request for a step."""
-        return self.worker.step({"request": name, **request}, self.channel)
+        return plain(self.worker.finish(Finish(self.call_s, core, files), self.channel))
 
     def measure(self, samples: int) -> dict[str, Any]:
         """Return the last reply of a case that is prepared, takes so many samples and ends, or the first one not ok."""

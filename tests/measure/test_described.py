@@ -6,13 +6,14 @@ import pytest
 
 import impls
 from bench.measure import described as of_modules
+from bench.sampling.requests import Describe
 from tests.make.points import point
 from tests.measure.stub import Announcements
 
 
 def described(layer: str, implementation: str = "as_is") -> dict[str, Any]:
     """Return the description of a module and an implementation."""
-    return of_modules.described({"point": vars(point(layer=layer)), "implementation": implementation}, Announcements())
+    return of_modules.described(Describe(point(layer=layer), implementation), Announcements())
 
 
 def test_a_module_is_described_by_shapes_and_by_the_code_that_it_brings_in() -> None:

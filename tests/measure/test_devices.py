@@ -1,9 +1,7 @@
 """Devices as torch knows them, and how a process chooses one; the GPU is a stand-in."""
 
-import dataclasses
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
 
 import pytest
 import torch
@@ -13,8 +11,9 @@ from bench.engine import pool
 from bench.engine.pool import Pool
 from bench.measure.devices import device
 from bench.measure.process_state import ProcessState
-from bench.measure.server import CaseWork
+from bench.measure.server import checked
 from bench.plan.case import Point
+from bench.sampling.requests import Check, Look, Looked
 from tests.make import simulated_gpu
 from tests.make.points import point
 from tests.make.simulated_gpu import gpu
@@ -55,10 +54,10 @@ def test_no_implementation_is_blamed_for_the_order_of_backends(
         torch._C._set_sdp_priority_order(order)
 
 
-def looked(servers: Pool, at: Point) -> dict[str, Any]:
+def looked(servers: Pool, at: Point) -> Looked:
     """Return what a worker of a point replies that looks at its layer."""
     with servers.worker(at) as worker:
-        return worker.ask({"request": "look", "point": dataclasses.asdict(at), "seed": 1, "settings": []}, ASK_S)
+        return worker.ask(Look(at, 1, ()), ASK_S)
 
 
 @pytest.mark.slow
@@ -67,8 +66,8 @@ def test_a_process_that_was_forked_from_one_that_asked_cuda_says_so(monkeypatch:
     monkeypatch.setattr(pool, "MODULE", "tests.measure.asking_server")
     with closing(Pool(1, ())) as servers:
         on_cpu, on_gpu = (looked(servers, at) for at in (point(), point(device="cuda", timing="device-cold")))
-    assert [each["status"] for each in (on_cpu, on_gpu)] == ["ok", "error"]
-    assert "forked from one that has asked CUDA" in on_gpu["detail"]
+    assert [each.status for each in (on_cpu, on_gpu)] == ["ok", "error"]
+    assert "forked from one that has asked CUDA" in on_gpu.detail
 
 
 @pytest.mark.slow
@@ -77,7 +76,7 @@ def test_a_process_that_was_forked_from_one_that_asked_cuda_says_so(monkeypatch:
 def test_a_worker_of_a_gpu_may_use_cuda_where_implementations_compile() -> None:
     """The server that has used the compiler has asked CUDA; it forks none."""
     with closing(Pool(1, ("compiled_eager",))) as servers:
-        assert "fork" not in looked(servers, point(device="cuda", timing="device-cold"))["detail"]
+        assert "fork" not in looked(servers, point(device="cuda", timing="device-cold")).detail
 
 
 def test_torchs_reason_is_said_of_a_gpu_that_it_cant_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,8 +89,7 @@ def test_torchs_reason_is_said_of_a_gpu_that_it_cant_use(monkeypatch: pytest.Mon
     monkeypatch.setattr(torch.cuda, "init", init)
     line = device("cuda").obstacle
     assert line.endswith("is too old (found version 11040). Please update it.")
-    request = {"implementations": [], "needed": [], "layers": [], "devices": ["cuda"]}
-    assert CaseWork().check(request, Announcements())["obstacles"] == {"cuda": line}
+    assert checked(Check((), (), (), ["cuda"]), Announcements()).obstacles == {"cuda": line}
     assert device("cpu").obstacle == ""
 
 

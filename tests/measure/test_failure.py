@@ -10,8 +10,8 @@ import torch
 from bench.measure import cuda, failure
 from bench.measure.clock import timed
 from bench.measure.devices import device
-from bench.measure.failure import Outcome
 from bench.plan.device import COLD
+from bench.sampling.requests import Outcome
 from tests.make.simulated_gpu import Gpu, gpu
 
 __all__ = ["gpu"]

@@ -1,6 +1,5 @@
 """The server: a real process that forks roles which import no torch."""
 
-import json
 import os
 import socket
 import subprocess
@@ -8,18 +7,35 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeVar
 
 import psutil
 import pytest
+from msgspec import Raw, Struct, json
 
 from bench.measure import forking
-from bench.measure.forking import Channel, ForkServer
+from bench.measure.forking import Channel, ForkServer, serve
+from bench.sampling.requests import Fork, Posted, Reap, Replied, Request, Start, Warm
+
+R = TypeVar("R")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux alone")
 
 WAIT_S = 10.0
 """The most seconds for a process to appear or to end."""
+
+
+def posted(request: Request[Any]) -> bytes:
+    """Return the line of a request."""
+    return json.encode(Posted("7", Raw(json.encode(request)))) + b"\n"
+
+
+def replied(lines: IO[bytes], request: Request[R]) -> R:
+    """Return the reply to a request."""
+    event = json.decode(lines.readline(), type=Replied)
+    assert event.id == "7"
+    reply: R = json.decode(event.reply, type=request.reply)
+    return reply
 
 
 class Client:
@@ -32,13 +48,10 @@ class Client:
             self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         self.lines = self.pipe.makefile("rb")
 
-    def ask(self, request: str, *descriptors: int, **content: Any) -> dict[str, Any]:
+    def ask(self, request: Request[R], *descriptors: int) -> R:
         """Return the reply to a request."""
-        line = json.dumps({"request": request, "id": "7", **content}).encode() + b"\n"
-        socket.send_fds(self.pipe, [line], descriptors)
-        reply: dict[str, Any] = json.loads(self.lines.readline())
-        assert (reply.pop("event"), reply.pop("id")) == (request, "7")
-        return reply
+        socket.send_fds(self.pipe, [posted(request)], descriptors)
+        return replied(self.lines, request)
 
     def __enter__(self) -> Self:
         return self
@@ -57,14 +70,14 @@ class Forked:
         self.pipe, theirs = socket.socketpair()
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         with theirs:
-            self.pid = client.ask("fork", theirs.fileno(), self.log.fileno(), role=role)["pid"]
+            self.pid = client.ask(Fork(role), theirs.fileno(), self.log.fileno())
         self.lines = self.pipe.makefile("rb")
 
     def end(self) -> int:
         """Close the pipe and return the exit status."""
         self.lines.close()
         self.pipe.close()
-        return int(self.client.ask("reap", pid=self.pid)["code"])
+        return self.client.ask(Reap(self.pid))
 
     def logged(self) -> str:
         """Return the text in its log."""
@@ -76,8 +89,8 @@ class Forked:
 def client() -> Iterator[Client]:
     """Return the parent of a server that is warm."""
     with Client() as started:
-        assert started.ask("start") == {}
-        assert started.ask("warm", word="hello") == {}
+        started.ask(Start())
+        started.ask(Warm(False, False, ["hello"]))
         yield started
 
 
@@ -88,9 +101,8 @@ def test_a_worker_serves_requests_on_a_pipe_of_its_own(client: Client) -> None:
     """
     first, worker = Forked(client, "answers"), Forked(client, "answers")
     assert first.end() == 0
-    worker.pipe.sendall(b'{"request": "say", "id": "a"}\n')
-    reply = json.loads(worker.lines.readline())
-    assert reply == {"event": "say", "id": "a", "pid": worker.pid, "word": "hello", "session": worker.pid}
+    worker.pipe.sendall(posted(Say()))
+    assert replied(worker.lines, Say()) == Said(worker.pid, "hello", worker.pid)
     assert psutil.Process(worker.pid).ppid() == client.process.pid
     assert worker.end() == 0
 
@@ -125,7 +137,7 @@ def test_descriptors_1_and_2_are_the_log(client: Client) -> None:
 def test_closing_the_pipe_ends_the_server_and_its_workers() -> None:
     """Nothing is left when the parent goes."""
     with Client() as client:
-        client.ask("warm", word="")
+        client.ask(Warm(False, False, [""]))
         workers = [Forked(client, "answers"), Forked(client, "sleeps")]
     deadline = time.monotonic() + WAIT_S
     while not all(_has_ended(worker.pid) for worker in workers):
@@ -143,14 +155,25 @@ def _has_ended(pid: int) -> bool:
 _word = ""
 
 
-def _warm(request: dict[str, Any]) -> None:
+def _warm(request: Warm) -> None:
     global _word
-    _word = request["word"]
+    (_word,) = request.implementations
+
+
+class Said(Struct):
+    """What a process says of itself."""
+
+    pid: int
+    word: str
+    session: int
+
+
+class Say(Request[Said], frozen=True):
+    """Say it."""
 
 
 def _answers(channel: Channel) -> None:
-    for request in channel.requests():
-        channel.reply(request["request"], {"pid": os.getpid(), "word": _word, "session": os.getsid(0)})
+    serve({Say: lambda *_: Said(os.getpid(), _word, os.getsid(0))}, channel)
 
 
 def _raises(error: BaseException) -> None:

@@ -16,6 +16,7 @@ from bench.measure import outputs, reference, workload
 from bench.measure.judge import obstacle
 from bench.plan.case import Point
 from bench.sampling.inputs import NORMAL, PEAKED, TIMED, InputValues, TimedCall
+from bench.sampling.requests import Rates
 from tests.make.points import point
 from tests.measure.stub import SEED, SHIFTS, Announcements, Judging, path
 
@@ -42,8 +43,8 @@ def test_a_judge_measures_rates_on_the_core_of_the_samples_and_leaves_it() -> No
     judge = judge_of(point()).judge
     cores = os.sched_getaffinity(0)
     for core in (min(cores), None):
-        rates = judge.rates({"turns": 1, "least_s": 0.0, "core": core}, Announcements())
-        assert min(rates["flops_per_s"], rates["bytes_per_s"]) > 1e6
+        rates = judge.rates(Rates(1, 0.0, core), Announcements())
+        assert min(rates.flops_per_s, rates.bytes_per_s) > 1e6
         assert os.sched_getaffinity(0) == cores
 
 

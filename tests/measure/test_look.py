@@ -1,6 +1,5 @@
 """A look at a model in its process."""
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import impls
 from bench.measure import look, workload
 from bench.modules.graph.tracing import Untraceable
 from bench.plan.case import OF_LAYERS
+from bench.sampling.requests import Look, Shape
 from tests.make.points import point
 from tests.measure.stub import Announcements
 
@@ -23,8 +23,7 @@ def _few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -> dict[str, Any]:
     """Return what is seen at a tiny model."""
     at = point(layer=f"tests.tiny_models:{name}", mode=mode)
-    request = {"point": dataclasses.asdict(at), "seed": 1, "settings": settings}
-    return look.look(request, Announcements())
+    return look.look(Look(at, 1, settings), Announcements())
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ def test_a_model_that_can_not_be_traced_is_looked_at_all_the_same(monkeypatch: p
 )
 def test_a_module_shows_its_shapes(name: str, columns: tuple[int, ...]) -> None:
     """Those of its largest core; without one, the tokens and the width of its input, however many dimensions."""
-    shown = look.shape({"point": vars(point(layer=f"tests.tiny_models:{name}"))}, Announcements())
+    shown = look.shape(Shape(point(layer=f"tests.tiny_models:{name}")), Announcements())
     assert shown == {**dict(zip(OF_LAYERS, columns, strict=True)), "batch": 2}
 
 
@@ -112,7 +111,7 @@ def test_a_module_shows_its_shapes(name: str, columns: tuple[int, ...]) -> None:
 def test_a_function_of_inputs_says_the_batch(name: str) -> None:
     """For a part of the module too; a point may have another one."""
     at = point(layer=f"tests.tiny_models:{name}]", batch=3)
-    assert look.shape({"point": vars(at)}, Announcements())["batch"] == 2
+    assert look.shape(Shape(at), Announcements())["batch"] == 2
     assert workload.make(at).shapes[0][0] == 3
 
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 import torch
 
-from bench.engine.worker import ALLOCATOR_VARIABLES
+from bench.engine.variables import ALLOCATOR_VARIABLES
 from bench.measure import memory, workload
 from bench.plan.case import RETAINED
 from tests.make.points import point

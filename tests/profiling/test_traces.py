@@ -1,11 +1,10 @@
 """Which cases of a run are profiled, and their profiles on disk."""
 
-import dataclasses
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pandas as pd
 import pytest
 
@@ -14,6 +13,7 @@ from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import traces, worker
 from bench.profiling.traces import chosen
+from bench.sampling.requests import Profiled, Trace
 from bench.store import profile
 from tests.make.points import point
 from tests.make.records import record, samples
@@ -23,11 +23,10 @@ from tests.refusals import refusal
 pytestmark = pytest.mark.slow
 
 
-def asked_here(case: Case, path: Path, _scratch: Path) -> dict[str, Any]:
+def asked_here(case: Case, path: Path, _scratch: Path) -> Profiled:
     """Return the reply to the request for a profile as its process would send it."""
-    request: dict[str, Any] = {"point": dataclasses.asdict(case.point), "implementation": case.implementation}
-    reply: dict[str, Any] = json.loads(json.dumps(worker.trace({**request, "path": str(path)}, Announcements())))
-    return reply
+    reply = worker.trace(Trace(case.point, case.implementation, str(path)), Announcements())
+    return msgspec.json.decode(msgspec.json.encode(reply), type=Profiled)
 
 
 def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
