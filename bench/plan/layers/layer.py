@@ -150,7 +150,7 @@ def visible_share(point: Point) -> Fraction:
 
 
 GRIDS = ("num_kv_tokens", "window_size", "rope")
-"""The columns that ask for a context, or for places of tokens, which items of other lengths don't have."""
+"""The columns that ask for a context, windows or a rotary embedding, which need items of one length."""
 
 
 def check_lengths(values: Values) -> None:
