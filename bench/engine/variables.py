@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.machine import facts
-from bench.plan.case import HUGE, RETAINED
+from bench.plan.case import RETAINED
 from bench.plan.device import CPU, Kind
 from bench.plan.invocation import IS_INSTALLED, ROOT
 
@@ -14,7 +14,7 @@ KEEPS = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(16 << 30)}
 HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 ALLOCATOR_VARIABLES: dict[str, dict[str, str]] = {
-    **dict.fromkeys((RETAINED, HUGE), KEEPS if facts.huge_pages_missing() else KEEPS | HUGE_PAGES),
+    RETAINED: KEEPS if facts.huge_pages_missing() else KEEPS | HUGE_PAGES,
     "system": {},
 }
 """The environment variables that glibc and torch read at the start of a process. `retained` never returns freed memory,

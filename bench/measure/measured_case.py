@@ -37,7 +37,7 @@ from bench.measure.graphs import Graph
 from bench.measure.outputs import Fallback, Incorrect, Output
 from bench.measure.process_state import LeftChanged, ProcessState, kept
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
-from bench.plan.case import HUGE, RETAINED
+from bench.plan.case import RETAINED
 from bench.plan.device import GRAPH, HOST
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED
 from bench.sampling.judged import kept_of
@@ -160,7 +160,7 @@ class MeasuredCase:
         held_bytes = psutil.Process().memory_info().rss
         with explained():
             calls_s = self._first_calls()
-        if point.kind.is_in_host_memory and point.allocator in (RETAINED, HUGE):
+        if point.kind.is_in_host_memory and point.allocator == RETAINED:
             times = TOUCHED if facts.huge_pages_missing() else TOUCHED_HUGE
             memory.touch(times * (psutil.Process().memory_info().rss - held_bytes))
         if self.request.core is not None:

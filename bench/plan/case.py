@@ -12,9 +12,8 @@ from bench.plan.invocation import short
 from bench.plan.lengths import FORM, LIST, RULE, of_items
 from impls.catalogue import FIXED, name_of
 
-RETAINED, HUGE = "retained", "retained-huge"
-"""Values of `allocator`: freed memory stays with the process. In runs older than schema version 11 the second asked for
-huge pages and the first didn't; now the first does, and the second is one of older runs alone."""
+RETAINED = "retained"
+"""The value of `allocator` with which freed memory stays with the process."""
 
 UNSAFE = re.compile(r"[^\w.=-]+")
 """Runs of characters that file names don't keep: a model's name may have any."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from bench.plan.case import COLUMNS, HUGE, OF_LAYERS, POINT_COLUMNS, RETAINED, Point
+from bench.plan.case import COLUMNS, OF_LAYERS, POINT_COLUMNS, RETAINED, Point
 from impls.catalogue import name_of
 
 LONGEST_NAME = 34
@@ -190,12 +190,10 @@ def listed(names: Sequence[str]) -> str:
 
 def memory_setting(points: Iterable[Point]) -> list[str]:
     """Return in a sentence what a usual program does otherwise with freed memory; none if these points do the same."""
-    allocators = dict.fromkeys(point.allocator for point in points if point.kind.is_in_host_memory)
-    kept = [name for name in allocators if name in (RETAINED, HUGE)]
-    if not kept:
+    if not any(point.kind.is_in_host_memory and point.allocator == RETAINED for point in points):
         return []
     return [
-        f"freed memory stays with the process here (allocator {', '.join(kept)}). A program with the C library's "
+        f"freed memory stays with the process here (allocator {RETAINED}). A program with the C library's "
         "defaults gives it back and pays for it again in each call, so there the difference can be larger or "
         "smaller: --allocator system measures that"
     ]

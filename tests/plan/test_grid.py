@@ -334,7 +334,7 @@ def test_shards_are_the_sweep_without_overlap(count: int) -> None:
 def test_a_shard_is_the_same_on_every_machine() -> None:
     """What follows from the machine, and the order of the sweep, don't matter."""
     here = {each.num_tokens for each in part(POINTS, Shard(2, 4))}
-    elsewhere = [dataclasses.replace(each, threads=7, allocator="retained-huge") for each in reversed(POINTS)]
+    elsewhere = [dataclasses.replace(each, threads=7, allocator="system") for each in reversed(POINTS)]
     assert {each.num_tokens for each in part(elsewhere, Shard(2, 4))} == here
 
 

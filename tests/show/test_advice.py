@@ -149,7 +149,7 @@ def test_what_to_write_in_a_model_is_said() -> None:
 
 def test_the_setting_of_memory_is_said_in_words() -> None:
     """As a duel says it: a program has the C library's defaults."""
-    advice = analyse.seen(dataclasses.replace(POINT, allocator="retained-huge"), looks())
+    advice = analyse.seen(POINT, looks())
     assert "C library's defaults" in screen(before(advice)).replace("\n", " ")
     usual = dataclasses.replace(advice, point=dataclasses.replace(POINT, allocator="system"))
     assert "C library" not in screen(before(usual)).replace("\n", " ")
