@@ -315,7 +315,7 @@ def test_a_process_that_compiles_nothing_imports_no_compiler(mode: str, sizes: s
     gradients, for which the server imports it.
     """
     program = (
-        "import sys, pathlib, bench.measure.server as server\n"
+        "import sys, bench.measure.server as server\n"
         "from bench.measure import cores, reference\n"
         "from bench.sampling.requests import Warm\n"
         "from tests.make.points import point\n"
@@ -324,7 +324,7 @@ def test_a_process_that_compiles_nothing_imports_no_compiler(mode: str, sizes: s
         f"trained = {mode == 'train'}\n"
         "server.warm(Warm(False, trained, ['eager']))\n"
         "before = {*sys.modules}\n"
-        f"with case(point(mode={mode!r}), 'eager', pathlib.Path(), thorough=True) as process:\n"
+        f"with case(point(mode={mode!r}), 'eager', thorough=True) as process:\n"
         "    assert process.measure(2)['metrics']['kernels']\n"
         "    assert {*process.reasons().values()} == {''}\n"
         "print({'torch._dynamo', 'sympy'} & ({*sys.modules} - before) or 'none')\n"

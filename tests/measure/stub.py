@@ -5,7 +5,7 @@ import gc
 import itertools
 import random
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,9 +53,9 @@ class Judging:
     def __init__(self) -> None:
         self.judge = Judge()
 
-    def expect(self, at: Point, seed: int, shifts: Mapping[str, int], given: str | None = None) -> dict[str, Any]:
+    def expect(self, at: Point, seed: int = SEED, given: str | None = None) -> dict[str, Any]:
         """Return the reply of the judge to a request to expect outputs."""
-        return plain(self.judge.expect(Expect(at, seed, dict(shifts), given), Announcements()))
+        return plain(self.judge.expect(Expect(at, seed, SHIFTS, given), Announcements()))
 
     def compare(self, check: str, file: str, allowed: float = 0.0) -> dict[str, Any]:
         """Return what the judge says of the output of a check."""
@@ -78,21 +78,19 @@ class Case:
         self,
         at: Point,
         implementation: str,
-        folder: Path,
         *,
         thorough: bool = False,
         order_seed: int = 3,
         first: Point | None = None,
     ) -> None:
         self.at = at
-        self.folder = folder
         self.channel = Announcements()
         self.worker = CaseWork()
         self.judging = Judging()
         self.call_s = float("inf")
         self._rng = random.Random(order_seed)
         saved = path() if first else None
-        expected = self.judging.expect(first or at, SEED, SHIFTS, saved)
+        expected = self.judging.expect(first or at, given=saved)
         inputs = {check: InputValues(shift) for check, shift in SHIFTS.items() if check != NORMAL or thorough}
         inputs[PEAKED] = InputValues(SHIFTS[PEAKED], expected.get("peak", 1.0))
         self.files = {check: path() for check in [*inputs, TIMED]}
@@ -143,9 +141,9 @@ class Case:
 
 
 @contextmanager
-def case(at: Point, implementation: str, folder: Path, **options: Any) -> Iterator[Case]:
+def case(at: Point, implementation: str, **options: Any) -> Iterator[Case]:
     """Return a case with options of its own, and put back at the end what a process for one case leaves as it is."""
-    process = Case(at, implementation, folder, **options)
+    process = Case(at, implementation, **options)
     try:
         with patch.object(forking, "has_children", return_value=False):  # those of other tests
             yield process

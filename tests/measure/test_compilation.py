@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -46,9 +45,9 @@ def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback(meas
     assert ["recompile_limit" in member.detail for member in members.values()] == [False, True, True]
 
 
-def test_where_compiling_is_switched_off_a_compiled_layer_is_a_fallback(tmp_path: Path) -> None:
+def test_where_compiling_is_switched_off_a_compiled_layer_is_a_fallback() -> None:
     """If torch.compile is to do nothing it compiles no graph, and the row says so."""
-    with torch.compiler.set_stance("force_eager"), case(point(), "compiled_eager", tmp_path) as process:
+    with torch.compiler.set_stance("force_eager"), case(point(), "compiled_eager") as process:
         reply = process.prepare()
     assert reply["status"] == "fallback"
     assert "compiled no graph" in reply["detail"]
@@ -64,12 +63,12 @@ def test_a_recompilation_while_timing_is_an_error() -> None:
             compiled(torch.zeros(4))
 
 
-def test_without_a_compiler_the_case_is_unsupported_with_that_reason(tmp_path: Path) -> None:
+def test_without_a_compiler_the_case_is_unsupported_with_that_reason() -> None:
     """On a machine without a C++ compiler the row says so."""
     from torch._inductor import config  # its import takes seconds
 
     settings = {"cpp.cxx": ("/nonexistent/compiler",), "force_disable_caches": True}
-    with config.patch(settings), case(point(num_tokens=11), "compiled_eager", tmp_path) as process:
+    with config.patch(settings), case(point(num_tokens=11), "compiled_eager") as process:
         reply = process.prepare()
     assert reply["status"] == "unsupported"
     assert "No working C++ compiler" in reply["detail"]

@@ -1,7 +1,6 @@
 """The energy of a call, by a counter that is a stand-in: no machine is asked to have one."""
 
 from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter
 
 import pytest
@@ -29,12 +28,11 @@ def test_a_call_takes_its_share_of_the_joules(
     is_first: bool,
     is_counted: bool,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
 ) -> None:
     """At 50 W a call's joules are 50 times its seconds, in the first replicate; without a counter there are none."""
     monkeypatch.setattr(measured_case, "ENERGY_S", 0.05)
     monkeypatch.setattr(Device, "energy_j", lambda _: counter())
-    with case(point(), "sdpa", tmp_path, thorough=is_first) as process:
+    with case(point(), "sdpa", thorough=is_first) as process:
         process.prepare()
         process.sample()
         metrics = process.finish()["metrics"]

@@ -10,7 +10,7 @@ from bench.plan.case import Point
 from bench.sampling.inputs import NORMAL, InputValues, TimedCall
 from impls import Unsupported
 from tests.make.points import point
-from tests.measure.stub import SEED, SHIFTS, Judging
+from tests.measure.stub import Judging
 
 
 def of(layer: str, mode: str = "inference", dtype: str = "float32") -> Point:
@@ -20,7 +20,7 @@ def of(layer: str, mode: str = "inference", dtype: str = "float32") -> Point:
 
 def refusal(at: Point) -> str:
     """Return why the layer of a point can't be compared."""
-    reply = Judging().expect(at, SEED, SHIFTS)
+    reply = Judging().expect(at)
     assert reply["status"] == "unsupported"
     return str(reply["detail"])
 
@@ -36,14 +36,12 @@ def test_numbers_that_are_not_finite_are_counted(mode: str, dtype: str) -> None:
 def test_a_gradient_that_is_not_finite_is_named() -> None:
     """The output is finite, so the layer can be compared in inference."""
     assert "own gradient of x is not finite: 168 NaN of 168 values" in refusal(of("RootOfZero", "train"))
-    assert Judging().expect(of("RootOfZero"), SEED, SHIFTS)["status"] == "ok"
+    assert Judging().expect(of("RootOfZero"))["status"] == "ok"
 
 
 def test_a_layer_that_is_infinite_for_larger_inputs_is_compared_on_normal_ones() -> None:
     """In float16; its row says so. In float32 nothing is infinite."""
-    replies = [
-        Judging().expect(of("Odd[core=overflowing]", dtype=each), SEED, SHIFTS) for each in ("float16", "float32")
-    ]
+    replies = [Judging().expect(of("Odd[core=overflowing]", dtype=each)) for each in ("float16", "float32")]
     assert [(reply["status"], reply["peak"] > 1, reply["remark"]) for reply in replies] == [
         ("ok", False, UNPEAKED),
         ("ok", True, ""),

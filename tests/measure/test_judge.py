@@ -24,18 +24,8 @@ from tests.measure.stub import SEED, SHIFTS, Announcements, Judging, path
 def judge_of(at: Point) -> Judging:
     """Return a judge that knows what is expected at a point."""
     judge = Judging()
-    expect(judge, at)
+    judge.expect(at)
     return judge
-
-
-def expect(judge: Judging, at: Point, shifts: dict[str, Any] = SHIFTS, seed: int = SEED) -> dict[str, Any]:
-    """Return the reply to a request for expectations."""
-    return judge.expect(at, seed, shifts)
-
-
-def compare(judge: Judging, check: str, file: str) -> dict[str, Any]:
-    """Return the reply to a request for a comparison."""
-    return judge.compare(check, file)
 
 
 def test_a_judge_measures_rates_on_the_core_of_the_samples_and_leaves_it() -> None:
@@ -60,11 +50,10 @@ def written(at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y
 
 def test_another_seed_has_other_expectations() -> None:
     """What a seed's weights and inputs give is right for no other, whatever was made before."""
-    judge = Judging()
-    expect(judge, point())
-    expect(judge, point(), seed=SEED + 1)
-    assert compare(judge, PEAKED, written(point(), PEAKED, seed=SEED + 1))["reason"] == ""
-    assert "is off by" in compare(judge, PEAKED, written(point(), PEAKED))["reason"]
+    judge = judge_of(point())
+    judge.expect(point(), SEED + 1)
+    assert judge.compare(PEAKED, written(point(), PEAKED, seed=SEED + 1))["reason"] == ""
+    assert "is off by" in judge.compare(PEAKED, written(point(), PEAKED))["reason"]
 
 
 MODES = [("inference", "float32"), ("forward", "bfloat16"), ("train", "float32"), ("train", "bfloat16")]
@@ -76,14 +65,14 @@ def test_a_file_is_compared_with_the_expectation_of_its_check(mode: str, dtype: 
     at = point(mode=mode, dtype=dtype)
     judge = judge_of(at)
     for check in SHIFTS:
-        reply = compare(judge, check, written(at, check))
+        reply = judge.compare(check, written(at, check))
         assert reply["reason"] == ""
         assert 0 <= reply["error"] <= reply["tolerance"]
-        changed = compare(judge, check, written(at, check, lambda y: y * 1.3))
+        changed = judge.compare(check, written(at, check, lambda y: y * 1.3))
         assert changed["reason"].startswith(f"output ({check}) is off by ")
         assert changed["error"] > changed["tolerance"]
         other = PEAKED if check == NORMAL else NORMAL
-        assert compare(judge, check, written(at, other))["reason"] != ""
+        assert judge.compare(check, written(at, other))["reason"] != ""
 
 
 ITEMS = [(11, 0, 1), (12, 2, 0), (11, 0, 0)]
@@ -174,7 +163,7 @@ def test_a_layer_that_mixes_tokens_and_a_model_are_compared_in_all_rows(at: Poin
 def test_an_output_that_is_not_finite_has_no_error_as_a_number() -> None:
     """JSON knows no infinity."""
     file = written(point(), PEAKED, lambda y: y * float("nan"))
-    reply = compare(judge_of(point()), PEAKED, file)
+    reply = judge_of(point()).compare(PEAKED, file)
     assert (reply["error"], reply["reason"]) == (None, f"output is not finite ({PEAKED})")
 
 
@@ -184,10 +173,10 @@ def test_a_file_of_another_form_is_incorrect() -> None:
     Path(nothing).write_bytes(b"1234")
     outputs.write([torch.zeros(2, 7, 11)], other)
     for file in (nothing, other):
-        reply = compare(judge, PEAKED, file)
+        reply = judge.compare(PEAKED, file)
         assert (reply["error"], reply["tolerance"]) == (None, None)
         assert reply["reason"].endswith(f"({PEAKED})")
-    assert compare(judge, PEAKED, written(point(), PEAKED))["reason"] == ""
+    assert judge.compare(PEAKED, written(point(), PEAKED))["reason"] == ""
 
 
 @pytest.mark.parametrize(
@@ -212,12 +201,12 @@ def test_a_point_that_the_machine_can_not_run_is_unsupported(
     at = point(**columns)
     assert obstacle(at) == reason
     if reason:
-        reply = expect(Judging(), at)
+        reply = Judging().expect(at)
         assert (reply["status"], reply["detail"]) == ("unsupported", reason)
 
 
 def test_a_layer_that_leaves_the_process_changed_can_not_be_judged() -> None:
     """Whatever it changed would hold for all that is computed after it."""
-    reply = expect(Judging(), point(layer="tests.own_layers:MultiThreaded"))
+    reply = Judging().expect(point(layer="tests.own_layers:MultiThreaded"))
     assert reply["status"] == "error"
     assert "left torch's threads changed: 2 instead of 1 (when the layer was made or called)" in reply["detail"]

@@ -1,7 +1,6 @@
 """The tensors of packed items: the values of the others without padding, and what the judge says of packed cores."""
 
 import random
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -129,10 +128,10 @@ RUNS = [
 
 @pytest.mark.parametrize(("name", "layer", "mode", "mask"), RUNS)
 def test_padded_and_packed_ways_are_right_from_the_first_call_to_the_last(
-    name: str, layer: str, mode: str, mask: str, tmp_path: Path
+    name: str, layer: str, mode: str, mask: str
 ) -> None:
     """Whole outputs and items of timed calls are those of real tokens, in each mode."""
-    with case(at(layer, mode=mode, mask=mask), name, tmp_path, thorough=True) as process:
+    with case(at(layer, mode=mode, mask=mask), name, thorough=True) as process:
         reply = process.measure(4)
         reasons = process.reasons()
     assert (reply["status"], reply["detail"]) == ("ok", "")
@@ -141,11 +140,11 @@ def test_padded_and_packed_ways_are_right_from_the_first_call_to_the_last(
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("name", hacks.OF_LENGTHS)
-def test_a_core_that_is_wrong_for_items_of_different_lengths_is_incorrect(name: str, mode: str, tmp_path: Path) -> None:
+def test_a_core_that_is_wrong_for_items_of_different_lengths_is_incorrect(name: str, mode: str) -> None:
     """Other items, later tokens, padding, and lengths that were those of an earlier batch are all seen."""
     hacks.first_packings.clear()
     mask = "none" if name == "padding_leaks" else "causal"
-    with case(at("vit", mode=mode, mask=mask), f"tests.hacks:{name}", tmp_path, thorough=True) as process:
+    with case(at("vit", mode=mode, mask=mask), f"tests.hacks:{name}", thorough=True) as process:
         reply = process.measure(4)
         reasons = process.reasons()
     assert (reply["status"], reply["detail"]) == ("ok", "")
