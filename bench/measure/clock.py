@@ -1,19 +1,15 @@
-"""The clock: seconds per call of one timing; the warm-up, and one sample. A GPU has timers of its own.
+"""The clock: seconds per call of one timing, and the warm-up. A GPU has timers of its own.
 
 The functions that read the time are bound here before any implementation is imported, so a patched clock has no effect.
 """
 
 import math
-import resource
 from collections.abc import Callable
 from functools import cache
 from itertools import repeat
-from operator import attrgetter
 from statistics import quantiles
 from time import perf_counter
 from typing import NamedTuple, Protocol
-
-from bench.sampling.rounds import Sample
 
 Call = Callable[[], object]
 
@@ -155,15 +151,6 @@ def warm_up(
         values.append(timer(call, calls).call_s)
     warm_s = min(values, default=per_call_s)
     return Pace(int(min(most_calls(), math.ceil(least_s / warm_s))), warm_s, settled)
-
-
-def sample(call: Call, timer: Timings, calls: int, timings: int) -> Sample:
-    """Return one sample of an implementation: so many timings of so many calls."""
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    taken = [timer(call, calls) for _ in range(timings)]
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    least = min(taken, key=attrgetter("call_s"))
-    return Sample(tuple(each.call_s for each in taken), after.ru_nivcsw - before.ru_nivcsw, host_s=least.host_s)
 
 
 def _calibrate(call: Call, timer: Timings, least_s: float, most_calls: Callable[[], float]) -> tuple[int, float]:

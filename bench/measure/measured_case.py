@@ -269,18 +269,17 @@ class MeasuredCase:
         self._move(request.core)
         if self._outputs is None:
             self._outputs = self._memory_for(len(keys))
-        used_s, self._outputs.has_new = self._timed.used_s, False
-        sample = self._timed.sample(keys, self._pace.calls, self._outputs)
+        self._outputs.has_new = False
+        sampled = self._timed.sample(keys, self._pace.calls, self._outputs)
         if self._states is not None:
             self._states.read()
-        self._hosts_s += [] if sample.host_s is None else [sample.host_s]
+        self._hosts_s += [] if sampled.host_s is None else [sampled.host_s]
         self._state.check()
         if forking.has_children():
             raise LeftChanged("left a process that it has started: it may work for this one while nothing is timed")
         if self._outputs.has_new and self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
-        used_s = self._timed.used_s - used_s
-        return Sampled([*sample.timings_s], sample.switches, used_s, sample.host_s)
+        return sampled
 
     def _memory_for(self, timings: int) -> TimedOutputs:
         """Return memory for the outputs of timed calls, if samples have so many timings."""

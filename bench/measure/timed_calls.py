@@ -5,9 +5,11 @@ draw runs in the process of the implementation: it meets a mistaken kernel or a 
 """
 
 import random
+import resource
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -20,7 +22,7 @@ from bench.measure.process_state import ProcessState, hooks
 from bench.measure.workload import Inputs, Subject, Workload
 from bench.sampling.inputs import KEY_BITS, TIMED, TimedCall
 from bench.sampling.judged import Kept
-from bench.sampling.rounds import Sample
+from bench.sampling.requests import Sampled
 
 SYSTEM = random.SystemRandom()
 """The randomness of the draw, bound before any implementation is imported."""
@@ -82,20 +84,20 @@ class TimedCalls:
             raise Incorrect(f"{error} ({TIMED})") from None
         return ys
 
-    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> Sample:
+    def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> Sampled:
         """Return a sample with a timing of so many calls for each key, and offer a call of each to the outputs."""
-        remaining = iter(keys)
+        before, used_s = resource.getrusage(resource.RUSAGE_SELF), self.used_s
+        taken = [self._of_key(key, calls, outputs) for key in keys]
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before.ru_nivcsw
+        least = min(taken, key=attrgetter("call_s"))
+        return Sampled([each.call_s for each in taken], switches, self.used_s - used_s, least.host_s)
 
-        def timer(call: clock.Call, calls: int) -> clock.Timing:
-            key = next(remaining)
+    def _of_key(self, key: int, calls: int, outputs: "TimedOutputs") -> clock.Timing:
+        def ended(number: int, result: object) -> None:
+            place, xs = self._inputs.of_call(number)
+            outputs.offer(TimedCall(key, place), xs, result, self._inputs.direction)
 
-            def ended(number: int, result: object) -> None:
-                place, xs = self._inputs.of_call(number)
-                outputs.offer(TimedCall(key, place), xs, result, self._inputs.direction)
-
-            return self.timing(call, calls, key, ended)
-
-        return clock.sample(self._call, timer, calls, len(keys))
+        return self.timing(self._call, calls, key, ended)
 
 
 class TimedOutputs:

@@ -46,7 +46,7 @@ class Sample(NamedTuple):
 
     timings_s: tuple[float, ...]
     switches: int
-    others: float = 0.0
+    others: float
     host_s: float | None = None
 
 

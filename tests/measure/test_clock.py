@@ -1,4 +1,4 @@
-"""The clock: timings on a CPU, the warm-up, and a sample."""
+"""The clock: timings on a CPU, and the warm-up."""
 
 import time
 from typing import Any
