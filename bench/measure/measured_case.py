@@ -74,8 +74,6 @@ class MeasuredCase:
 
     def __init__(self, request: Prepare, channel: forking.Channel) -> None:
         self.outcome = Outcome()
-        self._remark = ""
-        self._import_s = 0.0
         self.request = request
         self._channel = channel
         self._rng = random.Random(request.order_seed)  # noqa: S311 - an order, not a secret
@@ -84,15 +82,15 @@ class MeasuredCase:
         self._like: Output | None = None
         self._outputs: TimedOutputs | None = None
         self._reuses = False
-        """Whether all calls return the same memory."""
+        """Whether the first calls have returned the same memory."""
 
     def prepare(self) -> Prepared:
         """Do what comes before the rounds, in this order; the outputs of the first calls are for the judge."""
         request = self.request
         self._set_up()
         self._work = workload.make(request.point, request.seed, request.given)
-        self._import()
-        self._build()
+        import_s = self._import()
+        remark = self._build()
         calls_s = self._first_calls_in_kept_memory()
         self._inputs = workload.Inputs(self._work)
         self._call = workload.step(self._subject, self._work, self._inputs)
@@ -104,7 +102,7 @@ class MeasuredCase:
         self._states = device(request.point.device).states()
         self._state = ProcessState()
         metrics, pace = self.outcome.metrics, self._pace
-        return Prepared(metrics, pace.call_s, pace.calls, self._remark, self._reuses, self._import_s)
+        return Prepared(metrics, pace.call_s, pace.calls, remark, self._timed.reuses, import_s)
 
     def _set_up(self) -> None:
         """Set what holds for the whole process: its core, threads and device, and where its memory begins."""
@@ -118,8 +116,8 @@ class MeasuredCase:
         workload.set_up(request.point)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
 
-    def _import(self) -> None:
-        """Import the implementation, and keep the seconds of that.
+    def _import(self) -> float:
+        """Import the implementation, and return the seconds that it took.
 
         Its module may set environment variables that were not set. Raises `impls.Unresolved` if there is none.
         """
@@ -130,11 +128,15 @@ class MeasuredCase:
         impls.resolve(name_of(name).base)
         if changes := state.changes():
             raise LeftChanged(f"{changes} (when it was imported)")
-        self._import_s = perf_counter() - begin
+        import_s = perf_counter() - begin
         self._channel.announce("preparation")
+        return import_s
 
-    def _build(self) -> None:
-        """Build the implementation on its own copy of the weights; one in another runtime for the point's inputs."""
+    def _build(self) -> str:
+        """Build the implementation on its own copy of the weights; one in another runtime for the point's inputs.
+
+        Return what such a runtime says about its precision.
+        """
         point, name = self.request.point, self.request.implementation
         with kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
@@ -143,16 +145,17 @@ class MeasuredCase:
             self._subject = workload.subject(self._work, name)
             self._work = packed.formed(self._work, self._subject)
             if isinstance(self._subject.function, impls.Runtime):
-                self._build_runtime(self._subject.function)
+                return self._build_runtime(self._subject.function)
+        return ""
 
-    def _build_runtime(self, function: impls.Runtime) -> None:
+    def _build_runtime(self, function: impls.Runtime) -> str:
         self._channel.announce("build")
         start = perf_counter()
         with self._work.gradient_mode():
             function.build(*self._work.inputs())
         built_s = perf_counter() - start
         self.outcome.metrics |= {"compile_s": built_s, "compile_cached": function.was_cached}
-        self._remark = inspection.narrower(function, self.request.point.dtype)
+        return inspection.narrower(function, self.request.point.dtype)
 
     def _first_calls_in_kept_memory(self) -> list[float]:
         """Make the first calls, and touch as much memory as they took; return the seconds of ordinary calls."""
@@ -259,7 +262,6 @@ class MeasuredCase:
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
         if point.timing != HOST:
             self.outcome.metrics["event_s"] = cuda.event_s()
-        self._reuses = self._timed.reuses
         gc.collect()
         gc.disable()
 
