@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bench.measure import cuda, workload
+from bench.measure import cuda, subjects, workload
 from bench.measure.measured_case import LATE, LATE_S
 from bench.measure.process_state import LeftChanged, ProcessState
 from bench.measure.timed_calls import TimedCalls
@@ -64,7 +64,7 @@ class _AtOnce:
 def seen(adapt: Adapt, gpu: Gpu, timing: str = COLD) -> set[str]:
     """Return what is found of an implementation in its timings and when they are over."""
     work = workload.make(point(batch=BATCH))
-    inputs, found = workload.Inputs(work), set[str]()
+    inputs, found = subjects.Inputs(work), set[str]()
     implementation = adapt(_Doubling(gpu))
 
     def call() -> object:

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from bench.measure.layer import Tensors
-from bench.measure.workload import Inputs, Subject, Workload, step
+from bench.measure.subjects import Inputs, Subject, step
+from bench.measure.workload import Workload
 from impls.contract import Unsupported
 
 WARM_CALLS = 3
@@ -23,22 +24,13 @@ class _Static:
     def __init__(self, of: Inputs) -> None:
         self._of = of
         self.direction = of.direction.clone()
-        self._tensors: Tensors = tuple(each.detach().clone().requires_grad_(each.requires_grad) for each in of.next())
-
-    @property
-    def next(self) -> Callable[[], Tensors]:
-        """What returns the inputs."""
-        return lambda: self._tensors
-
-    @property
-    def with_directions(self) -> bool:
-        """Whether a call returns gradients."""
-        return self._of.with_directions
+        tensors = tuple(each.detach().clone().requires_grad_(each.requires_grad) for each in of.next())
+        self.next: Callable[[], Tensors] = lambda: tensors
 
     def renew(self) -> None:
         """Write the inputs of the next call into them."""
         with torch.no_grad():
-            for own, tensor in zip(self._tensors, self._of.next(), strict=True):
+            for own, tensor in zip(self.next(), self._of.next(), strict=True):
                 own.copy_(tensor)
             self.direction.copy_(self._of.direction)
 

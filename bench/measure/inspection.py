@@ -15,7 +15,8 @@ from torch.profiler import ProfilerActivity
 import impls
 from bench.measure import clock, memory
 from bench.measure.devices import Device, device
-from bench.measure.workload import Subject, Workload
+from bench.measure.subjects import Subject
+from bench.measure.workload import Workload
 from bench.modules.graph.running import InGraph
 from bench.modules.wrapper import Wrapper
 from bench.plan.device import Kind

@@ -17,7 +17,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 import impls
-from bench.measure import function, inspection, shares, workload
+from bench.measure import function, inspection, shares, subjects, workload
 from bench.measure.devices import Device, device
 from bench.measure.forking import Channel
 from bench.modules.core import wrapped
@@ -66,7 +66,7 @@ def look(request: Look, channel: Channel) -> dict[str, Any]:
     channel.announce("model")
     work = workload.make(point, request.seed)
     point, model = work.point, wrapped(work.layer, tuple(shape[1:] for shape in work.shapes))
-    call, on = workload.step(workload.Subject(model, model), work), device(point.device)
+    call, on = subjects.step(subjects.Subject(model, model), work), device(point.device)
     with work.gradient_mode():
         channel.announce("first call")
         function.check(work)
@@ -125,7 +125,7 @@ def _in_model(path: str) -> str:
 
 def _step(graph: Callable[..., torch.Tensor], model: Wrapper, work: workload.Workload) -> Callable[[], object]:
     """Return a call of a graph as the point's mode has it."""
-    return workload.step(workload.Subject(model, graph), work)
+    return subjects.step(subjects.Subject(model, graph), work)
 
 
 def shape(request: Shape, channel: Channel) -> dict[str, int]:

@@ -29,6 +29,7 @@ from bench.measure import (
     memory,
     outputs,
     packed,
+    subjects,
     workload,
 )
 from bench.measure.devices import device
@@ -92,8 +93,8 @@ class MeasuredCase:
         import_s = self._import()
         remark = self._build()
         calls_s = self._first_calls_in_kept_memory()
-        self._inputs = workload.Inputs(self._work)
-        self._call = workload.step(self._subject, self._work, self._inputs)
+        self._inputs = subjects.Inputs(self._work)
+        self._call = subjects.step(self._subject, self._work, self._inputs)
         if request.thorough:
             self._inspect()
         if request.point.timing == GRAPH:
@@ -142,7 +143,7 @@ class MeasuredCase:
             if impls.compiles(name):
                 with suppress(Exception):  # the first call will raise the same error
                     compilation.warm_toolchain(device(point.device).place)
-            self._subject = workload.subject(self._work, name)
+            self._subject = subjects.subject(self._work, name)
             self._work = packed.formed(self._work, self._subject)
             if isinstance(self._subject.function, impls.Runtime):
                 return self._build_runtime(self._subject.function)

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from bench.measure.layer import TRAINED, Tensors
-from bench.measure.workload import Subject, Workload
+from bench.measure.subjects import Subject
+from bench.measure.workload import Workload
 from bench.sampling.inputs import TimedCall
 
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from bench.measure.layer import Tensors
-from bench.measure.workload import Layout, Subject, Workload
+from bench.measure.subjects import Subject
+from bench.measure.workload import Layout, Workload
 from impls import packing
 
 

@@ -19,7 +19,8 @@ from bench.measure import clock
 from bench.measure.layer import TRAINED, Tensors
 from bench.measure.outputs import Incorrect, Output, check_output, check_plain, gradients, share_memory
 from bench.measure.process_state import ProcessState, hooks
-from bench.measure.workload import Inputs, Subject, Workload
+from bench.measure.subjects import Inputs, Subject
+from bench.measure.workload import Workload
 from bench.sampling.inputs import KEY_BITS, TIMED, TimedCall
 from bench.sampling.judged import Kept
 from bench.sampling.requests import Sampled

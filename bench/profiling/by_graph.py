@@ -8,7 +8,8 @@ from torch import nn
 from torch.fx import GraphModule, Node
 
 from bench.measure import shares
-from bench.measure.workload import Subject, Workload
+from bench.measure.subjects import Subject
+from bench.measure.workload import Workload
 from bench.modules.core import wrapped
 from bench.modules.graph.cores import Core, Found, found
 from bench.modules.graph.running import check

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.measure import compilation, identity, packed, workload
+from bench.measure import compilation, identity, packed, subjects, workload
 from bench.measure.devices import device
 from bench.measure.forking import Channel, die_with_parent, serve
 from bench.measure.inspection import NO_KERNEL
@@ -38,8 +38,8 @@ def _profile(case: Case, path: Path) -> dict[str, Any]:
     work = workload.make(point)
     with work.gradient_mode():
         is_graph = case.implementation == GRAPH
-        subject = by_graph.subject(work) if is_graph else workload.subject(work, case.implementation)
-        call = workload.step(subject, packed.formed(work, subject))
+        subject = by_graph.subject(work) if is_graph else subjects.subject(work, case.implementation)
+        call = subjects.step(subject, packed.formed(work, subject))
         captured = capture(call, f"{case.implementation} call", device(point.device), point.timing)
         if not (point.kind.is_timed_by_host or captured.median.call.device):
             raise RuntimeError(NO_KERNEL)

@@ -23,16 +23,6 @@ SHIFTS = 4096
 """The number of windows that can be cut out of random numbers, each shifted by one more number."""
 
 
-INPUTS_BYTES = 1 << 26
-"""The most memory for the inputs of a timing. Each call has one of its own, as long as they fit into it: then no result
-can be used again."""
-
-
-def sets(calls: int, size: int) -> int:
-    """Return for how many of the calls of a timing inputs of this size are made; with more calls they repeat."""
-    return min(calls, max(1, INPUTS_BYTES // size))
-
-
 class InputValues(NamedTuple):
     """The values of the input of a check: how far their window is shifted, and the factor that multiplies them."""
 
@@ -49,9 +39,9 @@ Of each item of a timed call it is PART_ROWS: they find the half that was left o
 
 
 def shifts(key: int, calls: int) -> list[int]:
-    """Return where the window of the inputs of each call of a timing begins; no two are alike, while there are windows.
+    """Return where the window of the inputs of each call of a timing begins.
 
-    The first ones are the same for any number of calls.
+    Up to SHIFTS calls have windows that differ. The first ones are the same for any number of calls.
     """
     rng = random.Random(key)  # noqa: S311 - a choice that the judge repeats
     first, step = rng.randrange(SHIFTS), 1 + 2 * rng.randrange(SHIFTS // 2)

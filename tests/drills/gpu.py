@@ -368,7 +368,7 @@ def correct(drill: Drill) -> str:
 
 def _checked(names: Sequence[str], mode: str, dtype: str, device: str) -> Counter[str]:
     """Return how often the check accepted implementations, and everything else that it said."""
-    from bench.measure import workload
+    from bench.measure import subjects, workload
     from impls.contract import Unsupported
     from tests.make.checks import SHAPES, compared, expected
     from tests.make.points import point
@@ -379,7 +379,7 @@ def _checked(names: Sequence[str], mode: str, dtype: str, device: str) -> Counte
         checks = cache(partial(expected, work))  # the same for all
         for name in names:
             try:
-                reason = compared(workload.subject(work, name), work, checks()).reason
+                reason = compared(subjects.subject(work, name), work, checks()).reason
                 said[f"{name} {dtype} {mode}: {reason}" if reason else "accepted"] += 1
             except Unsupported:
                 said["unsupported"] += 1

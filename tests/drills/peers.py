@@ -44,7 +44,7 @@ SETUP = """
 import time
 begin_s = time.perf_counter()
 import torch
-from bench.measure import workload
+from bench.measure import subjects, workload
 from tests.make.points import point
 
 torch.set_num_threads(1)
@@ -52,8 +52,8 @@ calls, works = {{}}, {{}}
 for shape, columns in {columns}.items():
     work = works[shape] = workload.make(point(**columns))
     for name in {names}:
-        subject = workload.subject(work, name)
-        calls[shape, name] = workload.step(subject, work, workload.Inputs(work))
+        subject = subjects.subject(work, name)
+        calls[shape, name] = subjects.step(subject, work, subjects.Inputs(work))
 with torch.inference_mode():
     for call in calls.values():
         call()

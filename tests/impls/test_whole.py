@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.profiler_util import FunctionEvent
 
-from bench.measure import outputs, workload
+from bench.measure import outputs, subjects, workload
 from bench.measure.layer import cast_to
 from bench.plan.case import Point
 from impls import Unsupported, build
@@ -135,7 +135,7 @@ def results(at: Point, name: str, dtype: torch.dtype) -> list[Tensor]:
     work = workload.make(at)
     cast = replace(work, layer=work.layer.to(dtype), direction=work.direction.to(dtype))
     inputs = tuple(cast_to(each, "cpu", dtype) for each in work.inputs())
-    return [*outputs.compute(workload.subject(cast, name), cast, inputs).tensors]
+    return [*outputs.compute(subjects.subject(cast, name), cast, inputs).tensors]
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])

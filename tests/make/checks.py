@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any
 
-from bench.measure import correctness, function, outputs, reference, workload
+from bench.measure import correctness, function, outputs, reference, subjects, workload
 from bench.measure.correctness import CheckResult
 from bench.measure.outputs import Incorrect
 from bench.plan.case import Point
@@ -37,7 +37,7 @@ def inputs(work: workload.Workload) -> dict[str, InputValues]:
     return {NORMAL: InputValues(), PEAKED: InputValues(0, reference.peak(work))}
 
 
-def compared(subject: workload.Subject, work: workload.Workload, checks: list[reference.Check]) -> CheckResult:
+def compared(subject: subjects.Subject, work: workload.Workload, checks: list[reference.Check]) -> CheckResult:
     """Return the worst result of an implementation; a wrong form or number has a reason."""
     results = []
     for check in checks:
@@ -54,7 +54,7 @@ def compared(subject: workload.Subject, work: workload.Workload, checks: list[re
 def checked(at: Point, implementation: str) -> CheckResult:
     """Return the result of checking an implementation at a point."""
     work, checks = _judged(at, vars(reference)["LONG_SCORES"])  # which a test changes
-    return compared(workload.subject(work, implementation), work, checks)
+    return compared(subjects.subject(work, implementation), work, checks)
 
 
 @lru_cache(maxsize=4)

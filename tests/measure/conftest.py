@@ -1,4 +1,4 @@
-"""Real processes for tests: a pool of one server, and replicates that measure in it."""
+"""Real processes for tests: a pool of one server, and replicates that measure in it; and the names of devices."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,6 +8,7 @@ import pytest
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
+from bench.measure import devices
 from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
 from tests.make.points import point
@@ -37,3 +38,10 @@ def measured(pool: Pool) -> Measured:
         return members
 
     return measure
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of a device; a GPU's tensors are the CPU's, and it draws them as a GPU does."""
+    monkeypatch.setattr(devices.Gpu, "place", "cpu")
+    return str(request.param)

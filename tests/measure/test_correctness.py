@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import impls
-from bench.measure import correctness, outputs, reference, workload
+from bench.measure import correctness, outputs, reference, subjects, workload
 from bench.plan.case import Point
 from bench.plan.layers import LAYERS
 from bench.sampling.inputs import NORMAL, InputValues
@@ -90,11 +90,11 @@ def test_what_computes_no_attention_is_rejected_with_few_tokens_and_many(layer: 
         work = workload.make(at)
         checks = expected(work)
         wrong = {
-            name: compared(workload.subject(work, f"tests.mutants:{name}"), work, checks).reason
+            name: compared(subjects.subject(work, f"tests.mutants:{name}"), work, checks).reason
             for name in mutants.NO_ATTENTION
         }
         assert [name for name, reason in wrong.items() if not reason] == [], at.num_tokens
-        assert compared(workload.subject(work, "sdpa"), work, checks).reason == ""
+        assert compared(subjects.subject(work, "sdpa"), work, checks).reason == ""
 
 
 @pytest.mark.parametrize("layer", OF_LAYER)
@@ -169,9 +169,9 @@ def test_what_is_wrong_with_a_feature_of_attention_is_rejected(
     work = workload.make(at_a_fault(layer, columns, mode=mode, dtype=dtype))
     checks = expected(work)
     for name in names:
-        subject = workload.subject(work, f"tests.mutants_of_attention:{name}")
+        subject = subjects.subject(work, f"tests.mutants_of_attention:{name}")
         assert compared(subject, work, checks).reason != "", name
-    assert compared(workload.subject(work, "sdpa"), work, checks).reason == ""
+    assert compared(subjects.subject(work, "sdpa"), work, checks).reason == ""
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -183,7 +183,7 @@ def test_what_we_ship_passes_as_a_core_of_many_tokens_in_a_half_type(columns: di
     )
     checks = expected(work)
     for name in ("eager", "manual", "online", "sdpa"):
-        assert compared(workload.subject(work, name), work, checks).reason == "", name
+        assert compared(subjects.subject(work, name), work, checks).reason == "", name
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
@@ -235,7 +235,7 @@ def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where(at: Point, wrong: 
     """In the reason of its row; a core's output has heads where that of a map has channels."""
     work = workload.make(at)
     check = reference.expect(work, NORMAL, InputValues())
-    y = outputs.compute(workload.subject(work, "sdpa"), work, work.inputs()).y.clone()
+    y = outputs.compute(subjects.subject(work, "sdpa"), work, work.inputs()).y.clone()
     y[wrong] *= 1.1
     assert correctness.compare(work, check, [y]).reason.endswith(f", at {place}")
 

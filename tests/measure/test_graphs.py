@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.measure import cuda, workload
+from bench.measure import cuda, subjects, workload
 from bench.measure.graphs import Graph
 from bench.measure.timed_calls import TimedCalls
 from bench.plan.device import GRAPH
@@ -26,7 +26,7 @@ def _tensors(result: object) -> list[Tensor]:
 def test_a_replay_computes_what_the_call_computes_for_the_next_inputs(mode: str, gpu: Gpu) -> None:
     """In training, with the gradients for the direction of the timing."""
     work = workload.make(point(mode=mode))
-    subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
+    subject, inputs = subjects.subject(work, "eager"), subjects.Inputs(work)
     inputs.renew(3, 1)
     graph = Graph(subject, work, inputs)
     inputs.renew(3, 2)
@@ -34,7 +34,7 @@ def test_a_replay_computes_what_the_call_computes_for_the_next_inputs(mode: str,
     for _ in range(3):
         graph.renew()
         results.append(graph.keep(graph()))
-    call = workload.step(subject, work, inputs)
+    call = subjects.step(subject, work, inputs)
     inputs.renew(3, 2)
     for result in results:
         with work.gradient_mode():
@@ -47,7 +47,7 @@ def test_a_replay_computes_what_the_call_computes_for_the_next_inputs(mode: str,
 def test_a_timing_of_a_graph_holds_the_output_of_a_drawn_replay(gpu: Gpu) -> None:
     """Each has its own inputs, and what is held belongs to them; copies of inputs and outputs are not in the time."""
     work = workload.make(point())
-    subject, inputs = workload.subject(work, "eager"), workload.Inputs(work)
+    subject, inputs = subjects.subject(work, "eager"), subjects.Inputs(work)
     graph = Graph(subject, work, inputs)
     timed = TimedCalls(graph, inputs, cuda.timer(GRAPH), random.Random(1), reuses=False)
     drawn = set()
@@ -69,7 +69,7 @@ def test_a_call_that_cannot_be_captured_says_torchs_reason(gpu: Gpu) -> None:
     with pytest.raises(
         Unsupported, match=r"can't be captured as a CUDA graph: .*not permitted when stream is capturing$"
     ):
-        Graph(workload.subject(work, "as_is"), work, workload.Inputs(work))
+        Graph(subjects.subject(work, "as_is"), work, subjects.Inputs(work))
     assert gpu.current is gpu.streams[0]
 
 
@@ -78,4 +78,4 @@ def test_a_part_of_a_training_step_is_no_graph(mode: str, gpu: Gpu) -> None:
     """A replay leaves nothing for a backward pass, and one alone would have the forward pass in it."""
     work = workload.make(point(mode=mode))
     with pytest.raises(Unsupported, match=f"timing graph needs mode inference or train, got {mode}"):
-        Graph(workload.subject(work, "eager"), work, workload.Inputs(work))
+        Graph(subjects.subject(work, "eager"), work, subjects.Inputs(work))

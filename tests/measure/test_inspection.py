@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from bench.measure import inspection, workload
+from bench.measure import inspection, subjects, workload
 from bench.measure.devices import device
 from bench.plan.case import Point
 from tests.make.points import of_layer, point
@@ -53,7 +53,7 @@ def test_a_silent_fallback_to_math_is_named(
 def kernels_of(implementation: str, at: Point) -> tuple[str, ...]:
     """Return what ran for an implementation at a point."""
     work = workload.make(at)
-    call = workload.step(workload.subject(work, implementation), work)
+    call = subjects.step(subjects.subject(work, implementation), work)
     with work.gradient_mode():
         return inspection.inspect(call, device("cpu")).kernels
 
@@ -78,7 +78,7 @@ def test_a_backward_pass_is_inspected_without_the_forward_pass(name: str) -> Non
     of: dict[str, inspection.Inspection] = {}
     for mode in ("train", "backward", "forward"):
         work = workload.make(point(mode=mode, num_tokens=64, channels=24))
-        call = workload.step(workload.subject(work, name), work)
+        call = subjects.step(subjects.subject(work, name), work)
         with work.gradient_mode():
             of[mode] = inspection.inspect(call, device("cpu"))
     forward = {FLASH} if name == "sdpa" else {"_softmax", "addmm"}
@@ -108,7 +108,7 @@ def test_a_compiled_layer_names_its_graph_beside_the_products_that_it_calls() ->
     """That Inductor's kernels ran can be seen in the row, and that the products are still the library's."""
     at = point()
     work = workload.make(at)
-    call = workload.step(workload.subject(work, "compiled_eager"), work)
+    call = subjects.step(subjects.subject(work, "compiled_eager"), work)
     with work.gradient_mode():
         call()
         kernels = inspection.inspect(call, device("cpu")).kernels

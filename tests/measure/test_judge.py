@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.measure import outputs, reference, workload
+from bench.measure import outputs, reference, subjects, workload
 from bench.measure.judge import obstacle
 from bench.plan.case import Point
 from bench.sampling.inputs import NORMAL, PEAKED, TIMED, InputValues, TimedCall
@@ -42,7 +42,7 @@ def written(at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y
     """Return the file of what sdpa computes for the input of a check, with its output changed."""
     work = workload.make(at, seed)
     xs = work.inputs(InputValues(SHIFTS[check], reference.peak(work) if check == PEAKED else 1.0))
-    output = outputs.compute(workload.subject(work, "sdpa"), work, tuple(x.clone() for x in xs))
+    output = outputs.compute(subjects.subject(work, "sdpa"), work, tuple(x.clone() for x in xs))
     file = path()
     outputs.write([change(output.y), *output.gradients], file)
     return file
@@ -88,7 +88,7 @@ def timed(
     def computed(call: TimedCall, number: int) -> list[Tensor]:
         direction = work.direction_of(call.key) if where.mode == "train" else work.direction
         of_call = dataclasses.replace(work, direction=direction)
-        output = outputs.compute(workload.subject(work, "sdpa"), of_call, work.of_call(call))
+        output = outputs.compute(subjects.subject(work, "sdpa"), of_call, work.of_call(call))
         return [change(number, output.y), *output.gradients]
 
     kept: list[list[Any]] = [] if where.mode == "inference" else [[10, 1, None, computed(TimedCall(10, 1), -1)]]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bench.engine.variables import ALLOCATOR_VARIABLES
-from bench.measure import memory, workload
+from bench.measure import memory, subjects, workload
 from bench.plan.case import RETAINED
 from tests.make.points import point
 
@@ -44,11 +44,11 @@ def test_autograd_keeps_what_eager_needs_and_less_for_sdpa() -> None:
     What a compiled layer keeps is seen too.
     """
     work = workload.make(point(batch=2, num_tokens=64, channels=32, num_heads=4, mode="train"))
-    eager, sdpa = (workload.subject(work, name) for name in ("eager", "sdpa"))
+    eager, sdpa = (subjects.subject(work, name) for name in ("eager", "sdpa"))
     torch.compiler.reset()  # after other shapes the compiler would take sizes for unknown
-    compiled = workload.Subject(eager.layer, torch.compile(eager.layer, dynamic=False, backend="aot_eager"))
+    compiled = subjects.Subject(eager.layer, torch.compile(eager.layer, dynamic=False, backend="aot_eager"))
 
-    def saved_bytes(subject: workload.Subject) -> int:
+    def saved_bytes(subject: subjects.Subject) -> int:
         xs = work.leaves(work.inputs())
         return memory.saved_bytes(lambda: subject.function(*xs), [*xs, *subject.layer.parameters()])
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.measure import outputs, workload
+from bench.measure import outputs, subjects, workload
 from bench.measure.outputs import Incorrect
 from impls import with_attend
 from impls.attend import eager
@@ -43,7 +43,7 @@ FORMS: dict[str, Callable[[Tensor], object]] = {
 def test_an_output_of_a_wrong_form_is_refused_with_the_reason(reason: str) -> None:
     """Type, input, shape, dtype, device and memory are looked at; numbers are not."""
     work = workload.make(point())
-    subject = workload.subject(work, "eager")
+    subject = subjects.subject(work, "eager")
     (x,) = work.inputs()
     y: Any = FORMS[reason](own := x.clone())
     with pytest.raises(Incorrect) as refusal:
@@ -73,16 +73,16 @@ def test_a_core_that_returns_another_form_is_named_with_both(mistake: str) -> No
         return CORES[mistake](eager.attend(q, k, v, scale))
 
     function = with_attend(attend)(work.layer)  # type: ignore[arg-type]
-    subject = workload.Subject(work.layer, function)
+    subject = subjects.Subject(work.layer, function)
     assert outputs.mistake_of_core(subject, work) == mistake
     assert vars(function)["attend"] is attend
-    assert outputs.mistake_of_core(workload.Subject(work.layer, lambda x: x), work) == ""
+    assert outputs.mistake_of_core(subjects.Subject(work.layer, lambda x: x), work) == ""
 
 
 def test_edited_weights_and_inputs_are_seen() -> None:
     """The right output from other weights than the layer's own is refused; a NaN in the input hides no edit."""
     work = workload.make(point())
-    subject = workload.subject(work, "eager")
+    subject = subjects.subject(work, "eager")
     (x,) = work.inputs()
     output = outputs.compute(subject, work, (x.clone(),))
     outputs.check_form(subject, work, (x,), output)
@@ -98,7 +98,7 @@ def test_edited_weights_and_inputs_are_seen() -> None:
 def test_a_weight_is_no_output() -> None:
     """A view of a weight with the right shape shares memory with it."""
     work = workload.make(point(batch=1, num_tokens=36, channels=12))
-    subject = workload.subject(work, "eager")
+    subject = subjects.subject(work, "eager")
     weight = subject.layer.get_parameter("qkv.weight").detach()
     with pytest.raises(Incorrect, match="shares memory"):
         outputs.check_form(subject, work, work.inputs(), outputs.Output(work.inputs(), weight[None]))
@@ -112,7 +112,7 @@ def test_gradients_are_those_of_x_and_of_every_weight() -> None:
     layer = torch.nn.Linear(3, 3, bias=False)
     layer.register_parameter("unused", torch.nn.Parameter(torch.ones(5)))
     direction = torch.randn(2, 3)
-    subject = workload.Subject(layer, lambda x: torch.nn.functional.linear(x, layer.weight))
+    subject = subjects.Subject(layer, lambda x: torch.nn.functional.linear(x, layer.weight))
     trained = dataclasses.replace(workload.make(point(mode="train")), direction=direction)
     output = outputs.compute(subject, trained, (x := torch.randn(2, 3),))
     names = ["x", *(name for name, _ in layer.named_parameters())]
@@ -130,7 +130,7 @@ def test_gradients_are_those_of_x_and_of_every_weight() -> None:
 def test_gradients_are_those_of_every_input_but_a_mask(mode: str) -> None:
     """By hand: for y = a · mask + b they are the direction where the mask is, and all of it."""
     work = workload.make(point(layer="core", lengths="uniform", mode=mode))
-    subject = workload.Subject(work.layer, lambda q, k, v, padding: q * ~padding[:, None, :, None] + 2 * k + 0 * v)
+    subject = subjects.Subject(work.layer, lambda q, k, v, padding: q * ~padding[:, None, :, None] + 2 * k + 0 * v)
     output = outputs.compute(subject, work, work.inputs())
     *_, padding = work.inputs()
     of_q, of_k, of_v = output.gradients

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import impls
-from bench.measure import packed, workload
+from bench.measure import packed, subjects, workload
 from bench.measure.measured_case import MeasuredCase
 from bench.plan.case import Point
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues, shifts
@@ -28,7 +28,7 @@ def at(layer: str = "core", lengths: str = "list:7+4+3+1", **columns: Any) -> Po
 def both(point: Point, name: str = "loop") -> tuple[workload.Workload, workload.Workload]:
     """Return the padded workload of a point, and the packed one of an implementation."""
     work = workload.make(point)
-    formed = packed.formed(work, workload.subject(work, name))
+    formed = packed.formed(work, subjects.subject(work, name))
     assert isinstance(formed.layout, packed.Packed)
     return work, formed
 
@@ -96,7 +96,7 @@ def test_the_order_of_items_changes_from_timing_to_timing() -> None:
 def test_timed_inputs_and_directions_agree(layer: str) -> None:
     """In each timing the implementation is arranged for its lengths, and has the values of the padded ones."""
     work, of_packed = both(at(layer, mode="train"))
-    of_padded, inputs = workload.Inputs(work), workload.Inputs(of_packed)
+    of_padded, inputs = subjects.Inputs(work), subjects.Inputs(of_packed)
     for key in KEYS[:3]:
         of_padded.renew(2, key)
         inputs.renew(2, key)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from bench.measure import cores, correctness, outputs, reference, workload
+from bench.measure import cores, correctness, outputs, reference, subjects, workload
 from bench.measure.devices import Gpu
 from bench.measure.rounding import MOST_TOLERANCE
 from bench.sampling.inputs import AFTERWARDS, InputValues, TimedCall
@@ -38,7 +38,7 @@ def test_on_large_shapes_an_item_at_random_and_the_last_are_compared_with_float6
         assert check.items[-1] == 3
         assert [check.targets[0].tensor.dtype, *check.targets[0].tensor.shape] == [torch.float64, 2, 7, 12]
         drawn.add(check.items[0])
-        subject = workload.subject(work, "sdpa")
+        subject = subjects.subject(work, "sdpa")
         output = outputs.compute(subject, work, tuple(x.clone() for x in work.inputs()))
         assert correctness.compare(work, check, output.tensors).reason == ""
         for number, name in enumerate(work.names[: work.by_item]):
@@ -57,7 +57,7 @@ def test_gradients_of_weights_at_large_shapes_are_compared_in_timed_calls(
     work = workload.make(point(batch=5, mode="train", dtype=dtype))
     check, call = reference.expect(work, AFTERWARDS, InputValues()), TimedCall(1, 0)
     timed = dataclasses.replace(work, direction=work.direction_of(call.key))
-    tensors = [*outputs.compute(workload.subject(work, "sdpa"), timed, work.of_call(call)).tensors]
+    tensors = [*outputs.compute(subjects.subject(work, "sdpa"), timed, work.of_call(call)).tensors]
     assert correctness.compare_timed(work, check, [(call, tensors)]).reason == ""
     tensors[-1] = tensors[-1] * 1.2
     assert correctness.compare_timed(work, check, [(call, tensors)]).reason.startswith(f"{work.names[-1]} (")
@@ -118,8 +118,8 @@ def test_features_of_attention_are_checked_without_all_scores(
     (output, *_) = checks[0].targets
     in_drawn_rows = mode == "inference" and "window_size" not in columns  # which are small
     assert bool(output.tensor.isnan().any()) is (in_drawn_rows or work.point.is_padded)
-    assert compared(workload.subject(work, "sdpa"), work, checks).reason == ""
-    assert compared(workload.subject(work, f"tests.mutants_of_attention:{mutant}"), work, checks).reason != ""
+    assert compared(subjects.subject(work, "sdpa"), work, checks).reason == ""
+    assert compared(subjects.subject(work, f"tests.mutants_of_attention:{mutant}"), work, checks).reason != ""
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -229,7 +229,7 @@ def test_gradients_from_weights_that_are_computed_again_are_within_the_tolerance
     check = reference.expect(work, AFTERWARDS, InputValues(5))
     call = TimedCall(626, 0)
     leaves = [x.clone().requires_grad_() for x in work.of_call(call)]
-    output = workload.subject(work, "sdpa").function(*leaves)
+    output = subjects.subject(work, "sdpa").function(*leaves)
     tensors = [output.detach(), *torch.autograd.grad(output, leaves, work.direction_of(call.key))]
     for tensor, target in zip(tensors, reference.of_call(work, check, call), strict=True):
         assert reference.relative_error(tensor, target.tensor, target.scale) < target.tolerance < 2e-5

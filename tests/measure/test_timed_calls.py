@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from bench.measure import clock, cuda, outputs, workload
+from bench.measure import clock, cuda, outputs, subjects, workload
 from bench.measure.outputs import Incorrect
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.device import COLD, HOT
@@ -26,7 +26,7 @@ def offered(number: Kept) -> tuple[TimedOutputs, Callable[[int, torch.Tensor], N
     """Return the outputs of timed calls, and a function that offers them an output under a key."""
     work = workload.make(point())
     xs, like = work.inputs(), torch.zeros_like(work.direction)
-    timed = TimedOutputs(workload.subject(work, "eager"), work, outputs.Output(xs, like), number)
+    timed = TimedOutputs(subjects.subject(work, "eager"), work, outputs.Output(xs, like), number)
     return timed, lambda key, y: timed.offer(TimedCall(key, 0), xs, y, work.direction)
 
 
@@ -58,7 +58,7 @@ def test_all_calls_have_the_same_chance_to_be_kept() -> None:
 
 def timed_calls(call: Callable[[torch.Tensor], object], *, reuses: bool) -> tuple[TimedCalls, Callable[[], object]]:
     """Return timed calls of what gets the next input, and the call."""
-    inputs = workload.Inputs(workload.make(point()))
+    inputs = subjects.Inputs(workload.make(point()))
 
     def of_next() -> object:
         return call(*inputs.next())
@@ -101,7 +101,7 @@ def test_any_call_of_a_timing_may_be_held(reuses: bool) -> None:
 def test_inputs_on_a_gpu_are_there_only_behind_a_hold(reuses: bool, gpu: Gpu) -> None:
     """Work on another stream that doesn't wait finds zeros, in each part of a timing."""
     work, other = workload.make(point()), gpu.stream()
-    inputs = workload.Inputs(work)
+    inputs = subjects.Inputs(work)
     memory, early = torch.zeros(1), list[bool]()
 
     def call() -> torch.Tensor:
@@ -132,7 +132,7 @@ def test_a_timing_has_no_more_calls_than_fit_behind_one_hold(gpu: Gpu) -> None:
         made.append(torch.zeros(1))
         return made[-1]
 
-    inputs = workload.Inputs(workload.make(point()))
+    inputs = subjects.Inputs(workload.make(point()))
     timed = TimedCalls(call, inputs, timer, random.Random(1), reuses=False)
     assert timed.timing(call, 8, ended=lambda number, _result: held.append(number)).call_s == pytest.approx(1e-5)
     assert len(made) == 3

@@ -1,7 +1,5 @@
-"""The workload: the same weights and inputs for everyone, and calls in the point's mode."""
+"""The workload: the same weights and inputs for everyone, and the layers that a user brings."""
 
-import dataclasses
-import itertools
 import random
 from typing import Any
 
@@ -11,17 +9,10 @@ import torch
 from torch import Tensor, nn
 
 import impls
-from bench.measure import devices, outputs, workload
+from bench.measure import subjects, workload
 from bench.sampling.inputs import TimedCall
-from tests.make.points import WITH_CONTEXT, point
+from tests.make.points import point
 from tests.measure.stub import path
-
-
-@pytest.fixture(params=["cpu", "cuda"])
-def on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the name of a device; a GPU's tensors are the CPU's, and it draws them as a GPU does."""
-    monkeypatch.setattr(devices.Gpu, "place", "cpu")
-    return str(request.param)
 
 
 def test_the_values_follow_from_the_seed_and_the_shape_alone(on: str) -> None:
@@ -41,102 +32,6 @@ def test_the_values_follow_from_the_seed_and_the_shape_alone(on: str) -> None:
     another = workload.make(point(device=on), seed=first.seed + 1)
     assert not torch.equal(another.values, first.values)
     assert not torch.equal(another.direction, first.direction)
-
-
-def test_implementations_cannot_disturb_each_other() -> None:
-    """Each subject has its own copy of the weights: zeroing one leaves the other and the reference as they are."""
-    work = workload.make(point())
-    first, second = workload.subject(work, "eager"), workload.subject(work, "sdpa")
-    with torch.no_grad():
-        for weight in first.layer.parameters():
-            weight.zero_()
-    for weight, original in zip(second.layer.parameters(), work.layer.parameters(), strict=True):
-        assert torch.equal(weight, original)
-        assert weight.abs().max() > 0
-
-
-@pytest.mark.parametrize("calls", [1, 2, 6])
-def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int, on: str) -> None:
-    """Each call has a tensor and values of its own, which the judge makes from the keys whatever came before."""
-    work, judge = workload.make(point(device=on)), workload.make(point(device=on))
-    inputs = workload.Inputs(work)
-    for key in (1, 2):
-        inputs.renew(calls, key)
-        given = [x for _ in range(calls) for x in inputs.next()]
-        assert len({x.data_ptr() for x in given}) == len({float(x.sum()) for x in given}) == calls
-        for call, x in enumerate(given):
-            place, (held,) = inputs.of_call(call)
-            assert held is x
-            assert torch.equal(x, *judge.of_call(TimedCall(key, place)))
-    assert not inputs.are_edited()
-    given[0].mul_(2)
-    assert inputs.are_edited()
-
-
-@pytest.mark.parametrize("columns", [WITH_CONTEXT, {"layer": "core"}, {"layer": "core", "lengths": "uniform"}])
-def test_an_edit_of_any_input_is_seen(columns: dict[str, Any]) -> None:
-    """Of x or queries, of a context or keys and values, and of the padding mask, which is not made anew."""
-    work = workload.make(point(**columns))
-    for number in range(len(work.inputs())):
-        inputs = workload.Inputs(work)
-        inputs.renew(2, 1)
-        assert not inputs.are_edited()
-        edited = inputs.next()[number]
-        edited.copy_(~edited if edited.dtype == torch.bool else -edited)
-        assert inputs.are_edited()
-
-
-def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time() -> None:
-    """In mode train each call computes all gradients from a fresh graph, and adds none up."""
-    work = workload.make(point(mode="train"))
-    subject = workload.subject(work, "eager")
-    call = workload.step(subject, work)
-    with work.gradient_mode():
-        steps: list[Any] = [call(), call()]
-    (output, first), (_, second) = steps
-    assert output.shape == work.direction.shape
-    assert [gradient.shape for gradient in first] == [*work.shapes, *(p.shape for p in subject.layer.parameters())]
-    for one, other in zip(first, second, strict=True):
-        assert torch.equal(one, other)
-        assert one.abs().max() > 0
-    assert all(weight.grad is None for weight in subject.layer.parameters())
-
-
-@pytest.mark.parametrize("columns", [{}, WITH_CONTEXT])
-def test_a_backward_pass_gives_the_gradients_of_training_without_a_forward_pass(columns: dict[str, Any]) -> None:
-    """The forward passes of the calls to come are made when they are prepared, on the inputs of these calls."""
-    work = workload.make(point(mode="backward", **columns))
-    subject, inputs, forward = workload.subject(work, "eager"), workload.Inputs(work), list[tuple[Tensor, ...]]()
-
-    def function(*xs: Tensor) -> Tensor:
-        forward.append(xs)
-        y: Tensor = subject.function(*xs)
-        return y
-
-    call: Any = workload.step(workload.Subject(subject.layer, function), work, inputs)
-    trained = workload.make(point(mode="train", **columns))
-    inputs.renew(2, 1)
-    with work.gradient_mode():
-        call.prepare(2)
-        assert forward == [inputs.of_call(number)[1] for number in (0, 1)]
-        got = [call() for _ in range(2)]
-        assert len(forward) == 2
-    for number, (y, gradients) in enumerate(got):
-        xs = work.of_call(TimedCall(1, number))
-        timed = dataclasses.replace(trained, direction=work.direction_of(1))
-        expected = outputs.compute(workload.subject(timed, "eager"), timed, xs)
-        torch.testing.assert_close([y, *gradients], [*expected.tensors])
-
-
-def test_no_forward_pass_can_know_the_gradient_of_its_output() -> None:
-    """Each timing has another one, with the same numbers in another order."""
-    work = workload.make(point(mode="backward"))
-    inputs, seen = workload.Inputs(work), [work.direction]
-    for key in (1, 2):
-        inputs.renew(1, key)
-        seen.append(inputs.direction)
-    assert all(torch.equal(each.flatten().sort().values, seen[0].flatten().sort().values) for each in seen)
-    assert not any(torch.equal(one, other) for one, other in itertools.combinations(seen, 2))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -200,7 +95,7 @@ def test_a_padding_mask_belongs_to_its_items() -> None:
     hidden = padding.sum(1)
     assert sorted(hidden.tolist()) == [0, 2, 4, 6, 8]
     assert torch.equal(padding, torch.arange(16) >= 16 - hidden[:, None])
-    assert torch.equal(workload.Inputs(work).next()[1], padding)
+    assert torch.equal(subjects.Inputs(work).next()[1], padding)
     assert torch.equal(workload.make(work.point, seed=work.seed).inputs()[1], padding)
     double, mask = work.items(3, torch.float64)
     assert (double.dtype, mask.dtype, len(double), len(mask)) == (torch.float64, torch.bool, 3, 3)

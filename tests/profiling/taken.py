@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 from unittest.mock import patch
 
-from bench.measure import workload
+from bench.measure import subjects, workload
 from bench.measure.devices import device
 from bench.plan.case import Point
 from bench.profiling import capture
@@ -22,6 +22,6 @@ PAIRS = 3
 def captured(point: Point, implementation: str) -> Capture:
     """Return the pairs of calls of a case; each case is profiled once in a session."""
     work = workload.make(point)
-    call = workload.step(workload.subject(work, implementation), work)
+    call = subjects.step(subjects.subject(work, implementation), work)
     with work.gradient_mode(), patch.object(capture, "PAIRS", PAIRS):
         return capture.capture(call, f"{implementation} call", device(point.device), point.timing)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import impls
-from bench.measure import workload
+from bench.measure import subjects, workload
 from bench.measure.devices import device
 from bench.plan.case import Point
 from bench.plan.device import CPU
@@ -68,7 +68,7 @@ def profiled(at: Point) -> tuple[dict[tuple[str, str], Stage], list[ProfiledOper
     """Return the stages, by name and direction, and the operators of the graph of a layer."""
     work = workload.make(at)
     with work.gradient_mode():
-        call = workload.step(by_graph.subject(work), work)
+        call = subjects.step(by_graph.subject(work), work)
         taken = capture.capture(call, "graph call", device("cpu"), "host").middle_half
     return {(each.name, each.direction): each for each in stages(taken, at)}, [*operators(taken, CPU)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bench.measure import workload
+from bench.measure import subjects, workload
 from bench.plan.case import Case
 from bench.profiling import trace_files
 from bench.store.profile import file_name
@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("run")
     name = "impls.whole.stepwise:adapt"
     work = workload.make(POINT)
-    call = workload.step(workload.subject(work, name), work)
+    call = subjects.step(subjects.subject(work, name), work)
     paths = {trace_files.record(call, run, Case(POINT, name)) for _ in range(2)}
     (path,) = run.glob("traces/tensorboard/*/*")
     assert paths == {path}

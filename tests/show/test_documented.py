@@ -5,7 +5,7 @@ import re
 import pytest
 
 import impls
-from bench.measure import workload
+from bench.measure import subjects, workload
 from bench.plan.case import COLUMNS
 from bench.plan.layers import LAYERS
 from bench.plan.layers.layer import Layer
@@ -77,6 +77,6 @@ def test_what_does_not_go_together_is_unsupported(layer: str, implementation: st
     """A pair that the catalogue refuses is refused with its reason when it is built."""
     work = workload.make(of_layer(layer))
     with work.gradient_mode(), pytest.raises(impls.Unsupported) as refusal:
-        workload.subject(work, implementation).function(*work.inputs())
+        subjects.subject(work, implementation).function(*work.inputs())
 
     assert str(refusal.value) == IMPLEMENTATIONS[implementation].refusal(LAYERS[layer].class_name)
