@@ -1,1 +1,1 @@
-"""What is known of the machine: its facts, its rates, how quiet it is, and whether it is ready to measure."""
+"""What is known of the machine: its facts, its GPUs, how quiet it is, and the rates that are possible on it."""

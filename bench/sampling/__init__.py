@@ -1,1 +1,1 @@
-"""How samples are taken: rounds in random order, for some seconds."""
+"""What the engine and the processes that measure agree on: requests, inputs by key, what is judged, and rounds."""

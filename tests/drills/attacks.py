@@ -49,19 +49,19 @@ def _at(columns: dict[str, Any], mode: str, dtype: str) -> Point:
     return of_layer("attention", **{**sizes, **context, **columns}, mode=mode, dtype=dtype)
 
 
-def ends(sweep: str, wanted: Mapping[Point, Sequence[str]]) -> Generator[tuple[Case, str, str], None, None]:
-    """Measure implementations at points, each in a process; yield each supported case with its status and detail."""
+def ends(wanted: Mapping[Point, Sequence[str]]) -> Generator[tuple[Case, str], None, None]:
+    """Measure implementations at points, each in a process; yield each supported case with its status."""
     every = tuple(dict.fromkeys(name for names in wanted.values() for name in names))
     with (
         tempfile.TemporaryDirectory() as folder,
-        Run(Sweep(sweep, tuple(wanted), every, effort=EFFORT), Path(folder)) as run,
+        Run(Sweep("attacks", tuple(wanted), every, effort=EFFORT), Path(folder)) as run,
     ):
         for at, names in wanted.items():
             while missing := [name for name in run.missing(at) if name in names]:  # a crash is tried again
                 run.replicate(at, missing, SHORTEST)
             for row in run.summary.rows(at):
                 if row["status"] != "unsupported":
-                    yield Case(at, row["implementation"]), row["status"], row["detail"]
+                    yield Case(at, row["implementation"]), row["status"]
 
 
 def main(runs: int = RUNS) -> int:
@@ -71,7 +71,7 @@ def main(runs: int = RUNS) -> int:
     for case in kinds:
         wanted.setdefault(case.point, [*SHIPPED]).append(case.implementation)
     rejected: dict[str, list[tuple[Case, bool]]] = {}
-    for number, (case, status, _) in enumerate(each for _ in range(runs) for each in ends("attacks", wanted)):
+    for number, (case, status) in enumerate(each for _ in range(runs) for each in ends(wanted)):
         rejected.setdefault(kinds.get(case, "honest"), []).append((case, status != "ok"))
         print(f"\r{number + 1} cases", end="", file=sys.stderr, flush=True)
     faults = []

@@ -1,1 +1,1 @@
-"""How rounds are taken, with turns that are scripted."""
+"""What is agreed on: inputs by their keys, what is judged, and rounds with turns that are scripted."""
