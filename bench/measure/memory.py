@@ -79,7 +79,7 @@ def peak_of_events(events: list[tuple[int, int]], frees_earlier: bool = False) -
     return peak
 
 
-def peak_of_profile(profiler: profile, frees_earlier: bool = False) -> int:
+def peak_of_profile(profiler: profile, frees_earlier: bool) -> int:
     """Return the peak of the calls on the CPU in a profile that recorded memory, exact to the byte.
 
     It `frees_earlier` blocks if it is a backward pass: what a forward pass before it has kept.

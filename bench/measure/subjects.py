@@ -87,11 +87,7 @@ class Inputs:
         self._workload.layout.arrange(self._workload.timed_lengths(key))
         if self._workload.with_gradients:
             self.direction = self._workload.direction_of(key)
-        self._write(hold)
         self.next = cycle(self._tensors[: len(self._shifts)]).__next__
-
-    def _write(self, hold: Callable[[], None] | None = None) -> None:
-        """Write the values of the last key into the inputs, after `hold`."""
         with torch.no_grad():
             values = [self._workload.timed(self._key, shift) for shift in self._shifts]
             if hold is not None:

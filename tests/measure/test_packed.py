@@ -25,10 +25,10 @@ def at(layer: str = "core", lengths: str = "list:7+4+3+1", **columns: Any) -> Po
     return of_layer(layer, batch=4, lengths=lengths, **columns)
 
 
-def both(point: Point, name: str = "loop") -> tuple[workload.Workload, workload.Workload]:
+def both(point: Point) -> tuple[workload.Workload, workload.Workload]:
     """Return the padded workload of a point, and the packed one of an implementation."""
     work = workload.make(point)
-    formed = packed.formed(work, subjects.subject(work, name))
+    formed = packed.formed(work, subjects.subject(work, "loop"))
     assert isinstance(formed.layout, packed.Packed)
     return work, formed
 

@@ -11,14 +11,17 @@ from bench.sampling.inputs import TimedCall
 from bench.sampling.judged import Kept, kept_of, objection
 from tests.make.points import point
 
+SAMPLES = 60
+"""The samples of a process."""
 
-def slips(batch: int, timings: int, share: float, rng: random.Random, samples: int = 60) -> float:
+
+def slips(batch: int, timings: int, share: float, rng: random.Random) -> float:
     """Return how likely a process slips through that leaves out half of the batch in this share of its timings.
 
     It follows exactly from the items that are drawn. In a batch of a single item that one is always found to be wrong.
     """
     number = kept_of(point(batch=batch), timings, 1.0)
-    offered = [(key, item) for key in range(samples * timings) for item in rng.sample(range(batch), number.of_timing)]
+    offered = [(key, item) for key in range(SAMPLES * timings) for item in rng.sample(range(batch), number.of_timing)]
     items = Counter(key for key, _ in rng.sample(offered, number.items))
     half = (batch + 1) // 2
     unseen = [math.comb(batch - count, half) / math.comb(batch, half) for count in items.values()]

@@ -8,10 +8,8 @@ import pytest
 
 from bench.sampling.rounds import LEAST_ROUNDS, Length, Sample, sample, timings
 
-
-def sample_of(value_s: float) -> Sample:
-    """Return a sample of one timing."""
-    return Sample((value_s,), 0, 0)
+SAMPLE = Sample((1.0,), 0, 0)
+"""A sample of one timing."""
 
 
 def never(_name: str, error: Exception) -> None:
@@ -26,7 +24,7 @@ def test_every_round_times_every_implementation_once_in_a_random_order() -> None
     def turn(name: str) -> Callable[[], Sample]:
         def take() -> Sample:
             order.append(name)
-            return sample_of(1.0)
+            return SAMPLE
 
         return take
 
@@ -40,7 +38,7 @@ def test_every_round_times_every_implementation_once_in_a_random_order() -> None
 
 def test_the_least_rounds_are_taken_even_without_a_budget() -> None:
     """With no time at all there are still enough rounds for a median."""
-    taken = sample({name: lambda: sample_of(1.0) for name in "ab"}, Length(0.0), random.Random(2), never)
+    taken = sample({name: lambda: SAMPLE for name in "ab"}, Length(0.0), random.Random(2), never)
     assert list(taken["b"]) == list(range(LEAST_ROUNDS))
 
 
@@ -54,7 +52,7 @@ def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
     def failed(name: str, error: Exception) -> None:
         heard.append((name, str(error)))
 
-    turns: dict[str, Callable[[], Sample]] = {"base": lambda: sample_of(1.0), "bad": fail}
+    turns: dict[str, Callable[[], Sample]] = {"base": lambda: SAMPLE, "bad": fail}
     taken = sample(turns, Length(0.0), random.Random(2), failed)
     assert heard == [("bad", "no")]
     assert set(taken) == {"base"}
