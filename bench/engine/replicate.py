@@ -19,7 +19,6 @@ from bench.engine.worker import Died, Worker, first_done, unheard
 from bench.machine import monotonic
 from bench.machine.quiet import Interference
 from bench.plan.case import Point
-from bench.sampling import rounds
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, SHIFTS, TIMED
 from bench.sampling.judged import kept_of
 from bench.sampling.requests import Arrive, Finish, Prepare, Prepared, Sample, Sampled
@@ -213,8 +212,8 @@ class Replicate:
             self.rounds = max(self.rounds, len(by_round))
         self.rounds_s = monotonic.now_s() - begin
 
-    def _sample(self, member: Member) -> rounds.Sample:
-        """Return one sample of a member; raises Ended."""
+    def _sample(self, member: Member) -> tuple[Sampled, float]:
+        """Return one sample of a member, and other processes' share of cores; raises Ended."""
         member.heard("rounds")
         keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
         member.keys += keys
@@ -226,11 +225,11 @@ class Replicate:
         waited_s = monotonic.now_s() - begin
         if len(sampled.timings_s) != self._timings:
             raise Ended("crashed", f"sent a sample of {len(sampled.timings_s)} timings, expected {self._timings}")
-        taken = rounds.Sample(tuple(sampled.timings_s), sampled.switches, self._interference.share(), sampled.host_s)
-        if objection := member.claims.add(sum(taken.timings_s) * member.calls, waited_s, sampled.used_s):
+        others = self._interference.share()
+        if objection := member.claims.add(sum(sampled.timings_s) * member.calls, waited_s, sampled.used_s):
             raise Ended("error", objection)
         member.waiting.begin(process.cpu_s)
-        return taken
+        return sampled, others
 
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
         """Return the process of a member after the request for its last calls on a core; raises Ended."""
@@ -288,10 +287,15 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _samples(by_round: Mapping[int, rounds.Sample]) -> Samples:
-    timings_s, switches, others, hosts = zip(*by_round.values(), strict=True)
-    host_s = tuple(each for each in hosts if each is not None)
-    return Samples(tuple(by_round), timings_s, switches, tuple(round(share, 2) for share in others), host_s)
+def _samples(by_round: Mapping[int, tuple[Sampled, float]]) -> Samples:
+    every, others = zip(*by_round.values(), strict=True)
+    return Samples(
+        tuple(by_round),
+        tuple(tuple(each.timings_s) for each in every),
+        tuple(each.switches for each in every),
+        tuple(round(share, 2) for share in others),
+        tuple(each.host_s for each in every if each.host_s is not None),
+    )
 
 
 def _cores(point: Point) -> list[int]:

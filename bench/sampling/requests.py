@@ -199,7 +199,10 @@ class Prepare(Request[Prepared | Outcome], frozen=True):
 
 
 class Sampled(Struct, tag=True):
-    """A sample: seconds per call of its timings, context switches, and the processor's seconds in all timings."""
+    """A sample: seconds per call of its timings, context switches, and the processor's seconds in all timings.
+
+    `host_s` are the host's seconds per call in the timing that counts, None where the host does the work itself.
+    """
 
     timings_s: list[Seconds]
     switches: Count

@@ -7,11 +7,13 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from bench.machine import monotonic
 
 Key = TypeVar("Key")
+Taken = TypeVar("Taken")
+"""What a turn takes: a sample."""
 
 LEAST_ROUNDS = 5
 """The fewest rounds, whatever the budget says.
@@ -38,18 +40,6 @@ class Length:
     least: int = LEAST_ROUNDS
 
 
-class Sample(NamedTuple):
-    """One sample: seconds per call of each timing, context switches, and other processes' share of cores.
-
-    `host_s` are the host's seconds per call in the timing that counts, None where the host does the work itself.
-    """
-
-    timings_s: tuple[float, ...]
-    switches: int
-    others: float
-    host_s: float | None = None
-
-
 def timings(call_s: float) -> int:
     """Return the timings of a sample at a point where a call of the baseline takes so many seconds.
 
@@ -59,16 +49,16 @@ def timings(call_s: float) -> int:
 
 
 def sample(
-    turns: Mapping[Key, Callable[[], Sample]],
+    turns: Mapping[Key, Callable[[], Taken]],
     length: Length,
     rng: random.Random,
     failed: Callable[[Key, Exception], None],
-) -> dict[Key, dict[int, Sample]]:
+) -> dict[Key, dict[int, Taken]]:
     """Take turns in rounds for so long; one that raises leaves the rounds, and `failed` is called.
 
     Returns the samples of those that did not fail, by the number of their round.
     """
-    taken: dict[Key, dict[int, Sample]] = {key: {} for key in turns}
+    taken: dict[Key, dict[int, Taken]] = {key: {} for key in turns}
     end, number = monotonic.now_s() + length.budget_s, 0
     while taken and (number < length.least or monotonic.now_s() < end):
         for key in rng.sample([*taken], len(taken)):

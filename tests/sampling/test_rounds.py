@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.sampling.rounds import LEAST_ROUNDS, Length, Sample, sample, timings
+from bench.sampling.rounds import LEAST_ROUNDS, Length, sample, timings
 
-SAMPLE = Sample((1.0,), 0, 0)
-"""A sample of one timing."""
+SAMPLE = "a sample"
 
 
 def never(_name: str, error: Exception) -> None:
@@ -21,8 +20,8 @@ def test_every_round_times_every_implementation_once_in_a_random_order() -> None
     """Over twenty rounds of three and more, each comes once a round, and each comes first at times."""
     order: list[str] = []
 
-    def turn(name: str) -> Callable[[], Sample]:
-        def take() -> Sample:
+    def turn(name: str) -> Callable[[], str]:
+        def take() -> str:
             order.append(name)
             return SAMPLE
 
@@ -46,13 +45,13 @@ def test_one_that_raises_leaves_the_rounds_and_the_others_go_on() -> None:
     """A failure is reported, its samples are dropped, and nobody else's are; if all fail, the rounds end."""
     heard: list[tuple[str, str]] = []
 
-    def fail() -> Sample:
+    def fail() -> str:
         raise RuntimeError("no")
 
     def failed(name: str, error: Exception) -> None:
         heard.append((name, str(error)))
 
-    turns: dict[str, Callable[[], Sample]] = {"base": lambda: SAMPLE, "bad": fail}
+    turns: dict[str, Callable[[], str]] = {"base": lambda: SAMPLE, "bad": fail}
     taken = sample(turns, Length(0.0), random.Random(2), failed)
     assert heard == [("bad", "no")]
     assert set(taken) == {"base"}
