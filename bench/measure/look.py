@@ -20,6 +20,7 @@ import impls
 from bench.measure import function, inspection, shares, subjects, workload
 from bench.measure.devices import Device, device
 from bench.measure.forking import Channel
+from bench.measure.layer import counted_with_values, made
 from bench.modules.core import wrapped
 from bench.modules.graph import cores
 from bench.modules.graph.source import written_lines
@@ -28,7 +29,7 @@ from bench.modules.inputs import is_function
 from bench.modules.switches import FUSED_ATTN, switch_of
 from bench.modules.wrapper import Wrapper
 from bench.plan.case import Point
-from bench.plan.device import HOST
+from bench.plan.device import CPU, HOST
 from bench.plan.layers.module import of_core
 from bench.sampling.requests import Look, Shape
 from impls.catalogue import GRAPH, name_of
@@ -136,7 +137,7 @@ def shape(request: Shape, channel: Channel) -> dict[str, int]:
     """
     point = request.point
     channel.announce("model")
-    model = workload.shown(point)
+    model = _shown(point)
     channel.announce("first call")
     try:
         seen = cores.found(traced(model, model.zeros())).cores
@@ -145,6 +146,15 @@ def shape(request: Shape, channel: Channel) -> dict[str, int]:
     given = name_of(point.layer).input
     batch = model.batch if is_function(given) else int(given.partition("x")[0] or 0)
     return {**_columns(seen, model, point), **({"batch": batch} if batch else {})}
+
+
+def _shown(point: Point) -> Wrapper:
+    """Return the module of a point on a CPU after a call, to be looked at; raises as `workload.make` does."""
+    workload.set_up(dataclasses.replace(point, device=CPU.name))
+    layer, shapes = made(point)
+    items = tuple(shape[1:] for shape in shapes)
+    counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))
+    return wrapped(layer, items)
 
 
 def _columns(seen: Sequence[cores.Core], model: Wrapper, point: Point) -> dict[str, int]:

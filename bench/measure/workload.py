@@ -1,6 +1,5 @@
 """The tensors of a point: the layer with its weights, and the values of inputs."""
 
-import dataclasses
 import math
 import random
 from collections.abc import Iterator, Sequence
@@ -15,12 +14,10 @@ from torch import Tensor, nn
 
 from bench.measure.cores import is_plain
 from bench.measure.devices import device
-from bench.measure.layer import TRAINED, Shapes, Tensors, cast_to, counted_with_values, made, traced
-from bench.modules.core import wrapped
+from bench.measure.layer import TRAINED, Shapes, Tensors, cast_to, made, traced
 from bench.modules.wrapper import Wrapper, copied
 from bench.plan import layers
 from bench.plan.case import Point
-from bench.plan.device import CPU
 from bench.plan.work import Work
 from bench.sampling.inputs import SHIFTS, InputValues, TimedCall, shifts
 
@@ -301,12 +298,3 @@ def load(layer: nn.Module, path: str) -> dict[str, Any]:
         for name, tensor in weights(layer).items():
             tensor.copy_(saved["weights"][name])
     return saved
-
-
-def shown(point: Point) -> Wrapper:
-    """Return the module of a point on a CPU after a call, to be looked at; raises as `make` does."""
-    set_up(dataclasses.replace(point, device=CPU.name))
-    layer, shapes = made(point)
-    items = tuple(shape[1:] for shape in shapes)
-    counted_with_values(point, layer.eval(), tuple(torch.zeros(1, *item) for item in items))
-    return wrapped(layer, items)
