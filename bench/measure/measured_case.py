@@ -118,10 +118,7 @@ class MeasuredCase:
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
 
     def _import(self) -> float:
-        """Import the implementation, and return the seconds that it took.
-
-        Its module may set environment variables that were not set. Raises `impls.Unresolved` if there is none.
-        """
+        """Import the implementation, and return the seconds that it took; raises `impls.Unresolved` without one."""
         name = self.request.implementation
         impls.activate(name)
         self._channel.announce("import")
