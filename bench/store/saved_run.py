@@ -24,7 +24,7 @@ LOOK = "look.json"
 
 Seen = Mapping[str, Any]
 """What one process saw: `cores`, `calls`, `others`, `untraced`, `kernels`, `graph_kernels`, `has_whole`, `settings`,
-`shape`, `paste`, `flags`. `bench.measure.look` writes it.
+`paste`, `flags`. `bench.measure.look` writes it.
 """
 
 
