@@ -30,8 +30,8 @@ def folder(tmp_path: Path) -> Path:
     (run / TRACES).mkdir(parents=True)
     records = [record("eager"), record("sdpa")]
     environments.save(environment(), run)
-    plan.save(SWEEP, run)
-    journal.append(run, records)
+    plan.keep(SWEEP, journal.scan(run))
+    journal.scan(run).append(records)
     table.save(summarise(records, "sdpa"), run)
     profile.save(profiles.profile(), run)
     return run
@@ -57,7 +57,7 @@ def test_a_folder_and_its_results_are_one_run(folder: Path, name: str) -> None:
 def test_the_table_has_no_rows_of_the_control(folder: Path) -> None:
     """The table holds implementations alone, the library's too; the whole of it has the control."""
     table.save(summarise([record("eager"), record("sdpa"), record(CONTROL)], "sdpa"), folder)
-    journal.append(folder, [record(CONTROL)])
+    journal.scan(folder).append([record(CONTROL)])
     run = SavedRun(folder)
     assert run.whole["implementation"].tolist() == ["eager", "sdpa", CONTROL]
     for without in (run.table, bench.load(folder)):
