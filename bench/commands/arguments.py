@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.commands import options
-from bench.plan.case import OF_LAYERS
+from bench.plan.case import COLUMNS, OF_LAYERS
 from bench.plan.verdicts import MARGIN, REGRESSIONS, VERDICTS, hyphened
 from bench.store.journal import JOURNAL
 
@@ -28,9 +28,6 @@ TOP = 20
 
 MOST_OPERATORS = 10
 """The operators that `profile` prints by default; those after them are mostly bookkeeping."""
-
-ADVISE_BATCH = 8
-"""The items in a call of a model if nothing says another number."""
 
 AS = (LAYER, CORE) = ("layer", "core")
 """What a sweep file of `advise` has: the layers in the model, or their cores as points of the layer `core`."""
@@ -143,7 +140,8 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     """Say which attention a model should use, from measurements of the whole model."""
     add_option = parser.add_argument
     add_option("name", metavar="MODEL", help=f"{MODEL}; options in brackets, as timm:vit_tiny_patch16_224[depth=4]")
-    add_option("--batch", metavar="A,B,…", help=f"items in a call (default: those of --input, or {ADVISE_BATCH})")
+    usual = COLUMNS["batch"].default
+    add_option("--batch", metavar="A,B,…", help=f"items in a call (default: those of --input, or {usual})")
     add_option(
         "--input",
         metavar="8x3x224x224",
