@@ -12,7 +12,7 @@ from bench.plan.case import CONTROL
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import environment as environments
-from bench.store import journal, plan, profile, saved_run, table
+from bench.store import files, journal, plan, profile, saved_run, table
 from bench.store.profile import TRACES
 from bench.store.saved_run import SavedRun
 from tests.make import profiles
@@ -88,8 +88,12 @@ def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
 
 
 def test_looks_hold_what_each_process_saw(tmp_path: Path) -> None:
-    """By point, in a folder that may be new; one that can't be written is an error of one line."""
+    """By point, in a folder that git leaves out if it is new; one that can't be written is an error of one line."""
     saved_run.save_looks({POINT: looks()}, tmp_path / "run")
+    assert (tmp_path / "run" / files.IGNORED).exists()
+    (tmp_path / "kept" / "own").mkdir(parents=True)
+    saved_run.save_looks({POINT: looks()}, tmp_path / "kept")
+    assert not (tmp_path / "kept" / files.IGNORED).exists()
     (entry,) = json.loads((tmp_path / "run" / saved_run.LOOK).read_text())["looks"]
     assert entry["point"]["layer"] == POINT.layer
     assert len(entry["processes"]) == 3
