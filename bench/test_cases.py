@@ -40,7 +40,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     stash = metafunc.config.stash
     sweep = stash.get(SWEEP, None)
     stash[HELD] = held = _held(stash[FOLDER], options.fail_on(metafunc.config.option)) if FOLDER in stash else {}
-    cases = [Case(point, name) for point in sweep.points for name in sweep.implementations] if sweep else []
+    cases = [*sweep.cases()] if sweep else []
     metafunc.parametrize(
         ("point", "implementation"),
         [pytest.param(case.point.name, case.implementation, id=case.name, marks=_mark(case, held)) for case in cases],

@@ -66,7 +66,7 @@ def test_help_imports_nothing_that_is_slow() -> None:
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program, *NAMES], capture_output=True, text=True, check=True)
-    slow = {"altair", "matplotlib", "numpy", "pandas", "scipy", "torch"}
+    slow = {"matplotlib", "numpy", "pandas", "scipy", "torch"}
     assert not slow & {*done.stderr.split()}
     assert {"argparse", "bench.cli"} <= {*done.stderr.split()}
     assert all(f"bench {name}" in done.stdout for name in NAMES)
@@ -155,7 +155,7 @@ def test_list_names_all_that_can_be_asked_for(printed: Printed) -> None:
         assert words in output
 
 
-def test_show_prints_every_row_and_what_to_use(run: Path, printed: Printed, refused: Callable[..., str]) -> None:
+def test_show_prints_every_row_and_what_to_use(run: Path, printed: Printed) -> None:
     """A run folder and its results.csv name the same."""
     output = printed("show", run)
     assert printed("show", run / "results.csv").count("fastest: sdpa") == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.commands import options
+from bench.plan.case import COLUMNS, OF_LAYERS
 from bench.plan.verdicts import MARGIN, REGRESSIONS, VERDICTS, hyphened
 from bench.store.journal import JOURNAL
 
@@ -27,12 +28,6 @@ TOP = 20
 
 MOST_OPERATORS = 10
 """The operators that `profile` prints by default; those after them are mostly bookkeeping."""
-
-ADVISE_BATCH = 8
-"""The items in a call of a model if nothing says another number."""
-
-ADVISE_SHAPES = ("num_tokens", "token_len", "channels", "num_heads")
-"""The options of shape of `advise`, for a module that is made from columns."""
 
 AS = (LAYER, CORE) = ("layer", "core")
 """What a sweep file of `advise` has: the layers in the model, or their cores as points of the layer `core`."""
@@ -145,14 +140,15 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     """Say which attention a model should use, from measurements of the whole model."""
     add_option = parser.add_argument
     add_option("name", metavar="MODEL", help=f"{MODEL}; options in brackets, as timm:vit_tiny_patch16_224[depth=4]")
-    add_option("--batch", metavar="A,B,…", help=f"items in a call (default: those of --input, or {ADVISE_BATCH})")
+    usual = COLUMNS["batch"].default
+    add_option("--batch", metavar="A,B,…", help=f"items in a call (default: those of --input, or {usual})")
     add_option(
         "--input",
         metavar="8x3x224x224",
         help="the shape of the input with its batch, or module:function that returns inputs",
     )
     add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
-    options.add_columns(add_option, (*ADVISE_SHAPES, *options.EXECUTION))
+    options.add_columns(add_option, (*OF_LAYERS, *options.EXECUTION))
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
     add_option("--look", action="store_true", help="look at the model, and compare nothing")
     add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")

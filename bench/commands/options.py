@@ -53,7 +53,7 @@ MODEL = PointColumn(
 """The option that stands for several columns."""
 
 SHAPES, EXECUTION = (
-    {column.name: column for column in (MODEL, *COLUMNS.values()) if column.option == group}
+    {column.name: column for column in (MODEL, *COLUMNS.values()) if column.group == group}
     for group in ("shape", "execution")
 )
 """The options for the computed function, and those for the way it is computed: each replaces a column of the sweep."""
@@ -123,7 +123,7 @@ def add_columns(add_option: AddOption, names: Iterable[str] = LISTS) -> None:
     for column in (LISTS[name] for name in names):
         choices = [*LAYERS, *MODULES] if column.name == "layer" else column.choices
         meaning = f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
-        add_option(flag(column.name), metavar="A,B,…", help=f"{column.option}: {meaning}")
+        add_option(flag(column.name), metavar="A,B,…", help=f"{column.group}: {meaning}")
     add_effort(add_option, "oversubscribe")
 
 

@@ -111,8 +111,8 @@ class PointColumn(Declared):
     rule: str = ""
 
     @property
-    def option(self) -> str:
-        """The group of the command-line option of this name."""
+    def group(self) -> str:
+        """The group of its option of the command line."""
         return "execution" if self.role is Role.EXECUTION else "shape"
 
     @property

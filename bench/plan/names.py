@@ -128,8 +128,9 @@ def mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
     of_each = [_mistakes_of(name, path) if isinstance(name, str) else None for name in given]
     lines += [line for each in of_each for line in each or ()]
     unknown = [name for name, each in zip(given, of_each, strict=True) if each is None]
-    known = (*known_names(), "module:attribute")
-    return [unknown_names("implementation", unknown, known, PRINTED), *lines] if unknown else lines
+    if not unknown:
+        return lines
+    return [unknown_names("implementation", unknown, (*known_names(), "module:attribute"), PRINTED), *lines]
 
 
 def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
@@ -139,7 +140,7 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
     except ValueError as error:
         return [str(error)]
     module, colon, attribute = parsed.base.partition(":")
-    is_known = bool(module and attribute) if colon else parsed.base in known_names()
+    is_known = bool(module and attribute) if colon else not parsed.is_own or parsed.base in known_names()
     if (colon or not is_known) and (line := misspelled(parsed.base)):
         return [line]
     if not is_known:

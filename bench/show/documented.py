@@ -39,7 +39,7 @@ def options() -> str:
     for column in COLUMNS.values():
         takers = [f"`{layer.name}`" for layer in LAYERS.values() if column.name not in layer.without]
         layers = "all" if len(takers) == len(LAYERS) else ", ".join(takers)
-        of.setdefault((OPTIONS_SAY[column.option], layers), []).append(f"`{flag(column.name)}`")
+        of.setdefault((OPTIONS_SAY[column.group], layers), []).append(f"`{flag(column.name)}`")
     rows = [(", ".join(names), says, layers) for (says, layers), names in of.items()]
     return _table(("options", "they say", "layers"), sorted(rows, key=lambda row: row[1], reverse=True))
 

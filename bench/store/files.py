@@ -102,8 +102,7 @@ class Lock:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
-            reason = "there is a file in its place"
-            raise WrongRequest(f"the run folder {self._folder} can't be made: {reason}") from None
+            raise WrongRequest(f"the run folder {self._folder} can't be made: there is a file in its place") from None
         except OSError as error:
             raise CannotWrite(f"the run folder {self._folder} can't be made: {error.strerror}") from None
         with refusing(f"the run folder {self._folder} can't be written", CannotWrite):

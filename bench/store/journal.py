@@ -66,11 +66,6 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return [record for index, record in enumerate(records) if record.status == "ok" or index == last[record.case]]
 
 
-def append(run: Path, records: Sequence[Record]) -> None:
-    """Append the records of one replicate to the run's journal, as `Contents.append` does."""
-    Contents(run / JOURNAL).append(records)
-
-
 def _write(file: int, lines: bytes) -> None:
     """Write lines at the end of a file, beginning on a new line; if that fails, it is cut to its old length."""
     end = os.fstat(file).st_size

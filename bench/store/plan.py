@@ -64,11 +64,6 @@ def keep(sweep: Sweep, contents: Contents) -> None:
         contents.plan = line
 
 
-def save(sweep: Sweep, run: Path) -> None:
-    """Add a plan to the journal of a run as `keep` does."""
-    keep(sweep, journal.scan(run))
-
-
 def load(run: Path) -> Sweep | None:
     """Return the plan of a run folder, None if nothing was planned there; raises WrongRequest as `of` does."""
     return of(journal.scan(run))

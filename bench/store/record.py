@@ -168,7 +168,7 @@ Line: Any = msgspec.defstruct(
         ("implementation", str),
         ("process", Count),
         ("status", Status),
-        *((name, str) for name in ("env_id", "device_name", "torch_version", "commit", "started_at")),
+        *((each.name, str) for each in dataclasses.fields(Origin)),
         ("detail", str, ""),
         ("replicate_size", Positive),
         ("own_cause", bool),

@@ -24,7 +24,7 @@ LOOK = "look.json"
 
 Seen = Mapping[str, Any]
 """What one process saw: `cores`, `calls`, `others`, `untraced`, `kernels`, `graph_kernels`, `has_whole`, `settings`,
-`shape`, `paste`, `flags`. `bench.measure.look` writes it.
+`paste`, `flags`. `bench.measure.look` writes it.
 """
 
 
@@ -103,7 +103,10 @@ class SavedRun:
 
 
 def save_looks(looks: Mapping[Point, Sequence[Seen]], run: Path) -> None:
-    """Write look.json of a run; raises CannotWrite if that fails."""
+    """Write look.json of a run, in a folder that git leaves out if it is new; raises CannotWrite if that fails."""
+    is_new = not run.is_dir() or not any(run.iterdir())
     content = [{"point": dataclasses.asdict(point), "processes": [*seen]} for point, seen in looks.items()]
     with refusing(f"{run / LOOK} can't be written", CannotWrite):
         files.replace_json(run / LOOK, {"looks": content})
+    if is_new:
+        files.hide(run)

@@ -3,6 +3,7 @@
 In memory it has what a journal says; results.csv has the columns that people read.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from bench.plan.invocation import suite
 from bench.plan.names import check_texts
 from bench.store import files
 from bench.store.metrics import COLUMNS as METRICS
-from bench.store.record import TEXTS, check_version
+from bench.store.record import TEXTS, Origin, check_version
 
 RESULTS = "results.csv"
 
@@ -44,11 +45,7 @@ COLUMNS: dict[str, str] = {
     "detail": TEXT,
     **{name: OF_METRIC[metric.kind] for name, metric in METRICS.items()},
     # origin
-    "env_id": TEXT,
-    "device_name": TEXT,
-    "torch_version": TEXT,
-    "commit": TEXT,
-    "started_at": TEXT,
+    **{each.name: TEXT for each in dataclasses.fields(Origin)},
     "schema_version": WHOLE,
 }
 """Every column of a table with its pandas type; a number that doesn't apply is missing, never 0."""

@@ -9,7 +9,7 @@ import pytest
 from bench.commands import options
 from bench.machine import facts
 from bench.plan.sweep import Effort, Sweep, load_sweep
-from bench.store import plan
+from bench.store import journal, plan
 from tests.make.points import point
 from tests.refusals import refusal
 
@@ -133,7 +133,7 @@ OWN = Sweep("mine", (point(), point(num_tokens=5)), ("eager", "sdpa"), effort=Ef
 @pytest.fixture
 def run(tmp_path: Path) -> str:
     """Return the options that name the folder of a run, and no more."""
-    plan.save(OWN, tmp_path)
+    plan.keep(OWN, journal.scan(tmp_path))
     return f"--run {tmp_path}"
 
 
@@ -149,7 +149,7 @@ def test_a_folder_alone_goes_on_with_its_own_plan(run: str) -> None:
 def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path, line: str) -> None:
     """With the default sweep and with a named one, whatever was changed in it."""
     begun = asked(line)
-    plan.save(begun, tmp_path)
+    plan.keep(begun, journal.scan(tmp_path))
     assert asked(f"{line} --run {tmp_path}") == begun
 
 
@@ -158,7 +158,7 @@ def test_a_shard_is_a_part_of_the_sweep(tmp_path: Path) -> None:
     part, run = asked("--sweep article --shard 1/2"), f"--run {tmp_path}"
     assert (str(part.shard), len(part.whole)) == ("1/2", len(asked("--sweep article").points))
     assert {*part.points} < {*part.whole}
-    plan.save(part, tmp_path)
+    plan.keep(part, journal.scan(tmp_path))
     for again in ("", "--shard 1/2", "--sweep article --shard 1/2"):
         assert asked(f"{run} {again}").points == part.points
     assert "shard: 1/2 against 2/2" in refusal(asked, f"{run} --sweep article --shard 2/2")

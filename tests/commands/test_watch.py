@@ -1,7 +1,6 @@
 """`watch`, which measures a kernel again whenever it is saved."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,6 @@ from tests.make.points import vit_s
 from tests.make.records import samples
 
 Capture = pytest.CaptureFixture[str]
-Printed = Callable[..., str]
 
 AT = vit_s()
 

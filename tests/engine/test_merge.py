@@ -41,10 +41,10 @@ def measured(sweep: Sweep, of: Environment, seed: str) -> list[list[Record]]:
 def run(folder: Path, sweep: Sweep = SWEEP, of: Environment = HERE, seed: str = "") -> Path:
     """Make a run of a sweep and return its folder."""
     folder.mkdir()
-    plan.save(sweep, folder)
+    plan.keep(sweep, journal.scan(folder))
     environment.save(of, folder)
     for replicate in measured(sweep, of, seed):
-        journal.append(folder, replicate)
+        journal.scan(folder).append(replicate)
     return folder
 
 

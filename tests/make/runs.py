@@ -26,8 +26,8 @@ def saved(folder: Path, records: Sequence[Record], where: Environment | None = N
     folder.mkdir()
     if where:
         environments.save(where, folder)
-    plan.save(planned(records), folder)
-    journal.append(folder, records)
+    plan.keep(planned(records), journal.scan(folder))
+    journal.scan(folder).append(records)
     table.save(summarise(records, "eager"), folder)
     return folder
 

@@ -10,7 +10,7 @@ from bench.plan.case import CONTROL, Case
 from bench.plan.sweep import Effort, Sweep
 from bench.show.charts import catalogue
 from bench.show.rows import by_point
-from bench.store import plan
+from bench.store import journal, plan
 from bench.store.record import Record
 from tests.drills import statements
 from tests.drills.statements import Bound, Said, Told, contradictions
@@ -38,7 +38,7 @@ def run(folder: Path, records: Sequence[Record], waiting: int = 0, names: Sequen
     points = dict.fromkeys(
         [*(each.case.point for each in records), *(vit_s(num_tokens=n + 600) for n in range(waiting))]
     )
-    plan.save(Sweep("mine", tuple(points), tuple(names), effort=Effort(processes=3), control=True), saved)
+    plan.keep(Sweep("mine", tuple(points), tuple(names), effort=Effort(processes=3), control=True), journal.scan(saved))
     return saved
 
 

@@ -38,8 +38,8 @@ def line_of(one: Record) -> bytes:
 def test_replicates_follow_each_other(tmp_path: Path) -> None:
     """Replicates come back in the order in which they were appended, each record a line of JSON with its schema."""
     first, second = replicate("eager", "sdpa"), replicate("eager", "sdpa", "online", process=1)
-    journal.append(tmp_path, first)
-    journal.append(tmp_path, second)
+    journal.scan(tmp_path).append(first)
+    journal.scan(tmp_path).append(second)
 
     assert journal.read(tmp_path) == first + second
     lines = [json.loads(line) for line in (tmp_path / JOURNAL).read_text(encoding="utf-8").splitlines()]
@@ -50,7 +50,7 @@ def test_replicates_follow_each_other(tmp_path: Path) -> None:
 def test_a_run_without_a_journal_has_no_records(tmp_path: Path) -> None:
     """A folder that nothing was measured into holds no records; one that vanished is an error."""
     assert journal.read(tmp_path) == []
-    assert "No such file" in refusal(journal.append, tmp_path / "gone", replicate("eager"))
+    assert "No such file" in refusal(journal.scan(tmp_path / "gone").append, replicate("eager"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -78,11 +78,11 @@ def test_a_journal_cut_anywhere_holds_the_lines_before_the_cut(data: st.DataObje
     with tempfile.TemporaryDirectory() as folder:
         run, late = Path(folder), replicate("online", process=9)
         for each in replicates:
-            journal.append(run, each)
+            journal.scan(run).append(each)
         (run / JOURNAL).write_bytes((run / JOURNAL).read_bytes()[:cut])
 
         assert journal.read(run) == whole
-        journal.append(run, late)
+        journal.scan(run).append(late)
         contents = journal.scan(run)
         assert contents.records == whole + late
         torn = [] if cut in (0, *(end + extra for end in ends for extra in (0, 1))) else [[len(whole) + 1]]
@@ -93,22 +93,22 @@ def test_a_journal_cut_anywhere_holds_the_lines_before_the_cut(data: st.DataObje
 def test_a_write_that_the_disk_cuts_short_is_taken_back(tmp_path: Path, share: float) -> None:
     """If the disk takes only a part of a replicate, append says so and leaves nothing of it; the next one is whole."""
     first, lost, next_one = replicate("eager"), *(replicate("eager", "sdpa", process=number) for number in (1, 2))
-    journal.append(tmp_path, first)
+    journal.scan(tmp_path).append(first)
     before = (tmp_path / JOURNAL).read_bytes()
     room = int(share * sum(len(line_of(one)) for one in lost))
 
     with full_after(len(before) + room), pytest.raises(CannotWrite, match=f"{JOURNAL} can't be written: File too"):
-        journal.append(tmp_path, lost)
+        journal.scan(tmp_path).append(lost)
 
     assert (tmp_path / JOURNAL).read_bytes() == before
-    journal.append(tmp_path, next_one)
+    journal.scan(tmp_path).append(next_one)
     assert journal.read(tmp_path) == [*first, *next_one]
 
 
 @pytest.mark.parametrize("fails", ["write", "fsync"])
 def test_whatever_fails_in_a_write_is_taken_back(tmp_path: Path, fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A replicate that did not reach the disk, or was interrupted on its way, does not count in part."""
-    journal.append(tmp_path, replicate("eager"))
+    journal.scan(tmp_path).append(replicate("eager"))
     before = (tmp_path / JOURNAL).read_bytes()
     real = getattr(os, fails)
 
@@ -119,7 +119,7 @@ def test_whatever_fails_in_a_write_is_taken_back(tmp_path: Path, fails: str, mon
 
     monkeypatch.setattr(os, fails, stopped)
     with pytest.raises(KeyboardInterrupt):
-        journal.append(tmp_path, replicate("sdpa", process=1))
+        journal.scan(tmp_path).append(replicate("sdpa", process=1))
     assert (tmp_path / JOURNAL).read_bytes() == before
 
 

@@ -37,8 +37,8 @@ def test_a_plan_comes_back_and_stands_in_the_journal_once(name: str, tmp_path: P
     """It is one line of JSON; its columns that a layer doesn't use are left out, and records may follow it."""
     sweep = SWEEPS[name]
     for _ in range(2):
-        plan.save(sweep, tmp_path)
-        journal.append(tmp_path, [record("eager")])
+        plan.keep(sweep, journal.scan(tmp_path))
+        journal.scan(tmp_path).append([record("eager")])
     assert plan.load(tmp_path) == sweep
     planned, *records = map(json.loads, (tmp_path / JOURNAL).read_text().splitlines())
     assert all(None not in columns.values() for columns in planned["plan"]["points"])
@@ -48,9 +48,9 @@ def test_a_plan_comes_back_and_stands_in_the_journal_once(name: str, tmp_path: P
 def test_the_latest_plan_counts(tmp_path: Path) -> None:
     """One that a kill has torn is none."""
     wider = dataclasses.replace(SWEEP, implementations=("eager", "sdpa", "mha"))
-    plan.save(SWEEP, tmp_path)
+    plan.keep(SWEEP, journal.scan(tmp_path))
     first = (tmp_path / JOURNAL).read_bytes()
-    plan.save(wider, tmp_path)
+    plan.keep(wider, journal.scan(tmp_path))
     assert plan.load(tmp_path) == wider
     both = (tmp_path / JOURNAL).read_bytes()
     (tmp_path / JOURNAL).write_bytes(both[:-20])

@@ -12,7 +12,7 @@ from bench.plan.case import CONTROL
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Effort, Sweep
 from bench.store import environment as environments
-from bench.store import journal, plan, profile, saved_run, table
+from bench.store import files, journal, plan, profile, saved_run, table
 from bench.store.profile import TRACES
 from bench.store.saved_run import SavedRun
 from tests.make import profiles
@@ -30,8 +30,8 @@ def folder(tmp_path: Path) -> Path:
     (run / TRACES).mkdir(parents=True)
     records = [record("eager"), record("sdpa")]
     environments.save(environment(), run)
-    plan.save(SWEEP, run)
-    journal.append(run, records)
+    plan.keep(SWEEP, journal.scan(run))
+    journal.scan(run).append(records)
     table.save(summarise(records, "sdpa"), run)
     profile.save(profiles.profile(), run)
     return run
@@ -57,7 +57,7 @@ def test_a_folder_and_its_results_are_one_run(folder: Path, name: str) -> None:
 def test_the_table_has_no_rows_of_the_control(folder: Path) -> None:
     """The table holds implementations alone, the library's too; the whole of it has the control."""
     table.save(summarise([record("eager"), record("sdpa"), record(CONTROL)], "sdpa"), folder)
-    journal.append(folder, [record(CONTROL)])
+    journal.scan(folder).append([record(CONTROL)])
     run = SavedRun(folder)
     assert run.whole["implementation"].tolist() == ["eager", "sdpa", CONTROL]
     for without in (run.table, bench.load(folder)):
@@ -88,8 +88,12 @@ def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
 
 
 def test_looks_hold_what_each_process_saw(tmp_path: Path) -> None:
-    """By point, in a folder that may be new; one that can't be written is an error of one line."""
+    """By point, in a folder that git leaves out if it is new; one that can't be written is an error of one line."""
     saved_run.save_looks({POINT: looks()}, tmp_path / "run")
+    assert (tmp_path / "run" / files.IGNORED).exists()
+    (tmp_path / "kept" / "own").mkdir(parents=True)
+    saved_run.save_looks({POINT: looks()}, tmp_path / "kept")
+    assert not (tmp_path / "kept" / files.IGNORED).exists()
     (entry,) = json.loads((tmp_path / "run" / saved_run.LOOK).read_text())["looks"]
     assert entry["point"]["layer"] == POINT.layer
     assert len(entry["processes"]) == 3

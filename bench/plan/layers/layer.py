@@ -149,7 +149,7 @@ def visible_share(point: Point) -> Fraction:
     return Fraction(1)
 
 
-GRIDS = ("num_kv_tokens", "window_size", "rope")
+OF_ONE_LENGTH = ("num_kv_tokens", "window_size", "rope")
 """The columns that ask for a context, windows or a rotary embedding, which need items of one length."""
 
 
@@ -157,7 +157,7 @@ def check_lengths(values: Values) -> None:
     """Put a list of lengths in order; raises WrongRequest for lengths that a layer can't have."""
     if values.get("lengths", FIXED) == FIXED:
         return
-    for name in GRIDS:
+    for name in OF_ONE_LENGTH:
         if values.get(name) not in (None, NONE):
             raise WrongRequest(f"{name} = {values[name]} needs items of one length; leave it or lengths out")
     values["lengths"] = ordered(values)

@@ -21,7 +21,7 @@ from bench.show.text import parts
 from bench.store import units
 from bench.store.roofline import roof_of, work_of
 
-FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.option == "execution"))
+FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.group == "execution"))
 """The columns that all points of a roofline share; their shapes differ."""
 
 ROOM = 2.0
