@@ -26,8 +26,6 @@ VERSION = re.compile(r"[0-9]+[.][0-9]")
 
 def _install(session: nox.Session, group: str) -> None:
     """Install a dependency group of pyproject.toml at the pinned versions."""
-    if "NOX_TORCH" in os.environ:
-        session.error("NOX_TORCH is gone: docs/gpu.md says how to make an environment with a torch of your own")
     session.install("-c", "constraints.txt", *nox.project.dependency_groups(PYPROJECT, group))
 
 

@@ -47,6 +47,7 @@ def _leave(*_: object) -> None:
 
 def _run(words: Sequence[str], *, is_program: bool) -> int:
     """Run one command and return its exit status; as a program it is interrupted by each signal that ends one."""
+    from bench.commands import MEASURING
     from bench.plan.errors import CannotWrite, WrongRequest
     from bench.show.terminal.console import console
 
@@ -58,7 +59,8 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
         status: int = module.run(arguments)
         sys.stdout.flush()
     except WrongRequest as error:
-        goes_on = "; mend that, then the same command with --run goes on" if isinstance(error, CannotWrite) else ""
+        is_kept = isinstance(error, CannotWrite) and arguments.command in MEASURING
+        goes_on = "; mend that, then the same command with --run goes on" if is_kept else ""
         console(stderr=True).print(f"attention-bench: {error}{goes_on}", style="bold", soft_wrap=True, markup=False)
         return error.status
     except OSError as error:

@@ -17,7 +17,7 @@ from bench.commands import NAMES, USUAL
 from bench.machine import signals
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
-from bench.plan.statuses import BROKEN_PIPE, INTERRUPTED
+from bench.plan.statuses import BROKEN_PIPE, INTERRUPTED, UNMEASURED
 from bench.store import profile as store
 from tests.make.points import point
 from tests.make.profiles import stepwise
@@ -117,7 +117,7 @@ def test_an_interrupt_inside_of_exec_ends_with_its_status(tmp_path: Path) -> Non
         (0, 0, ""),
         (1, 1, ""),
         (WrongRequest("no"), 2, "attention-bench: no"),
-        (CannotWrite("no"), 3, "attention-bench: no; mend that, then the same command with --run goes on"),
+        (CannotWrite("no"), 3, "attention-bench: no"),
         (NotComparable("no"), 3, "attention-bench: no"),
         (OSError(28, "no space", "file"), 3, "attention-bench: file: no space"),
         (KeyboardInterrupt(), 130, "attention-bench: interrupted; what was measured is kept"),
@@ -141,6 +141,19 @@ def test_how_a_command_ends_is_its_exit_status(
     monkeypatch.setattr("bench.commands.list.run", run)
     assert main(["list"]) == status
     assert capsys.readouterr().err.strip() == message
+
+
+def test_a_measuring_command_that_cannot_write_says_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Others have no `--run`."""
+
+    def run(_: argparse.Namespace) -> int:
+        raise CannotWrite("no")
+
+    monkeypatch.setattr("bench.commands.run.run", run)
+    assert main(["run"]) == UNMEASURED
+    assert "no; mend that, then the same command with --run goes on" in capsys.readouterr().err
 
 
 # commands that only read

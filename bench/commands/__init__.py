@@ -16,6 +16,9 @@ from bench.show.terminal.console import console, render, rendered
 USUAL = ("run", "show", "compare", "duel", "advise")
 """The commands that most people need."""
 
+MEASURING = ("run", "duel", "advise")
+"""The commands whose folder, given by --run, goes on."""
+
 NAMES = (
     *USUAL, "list", "report", "plot", "scaling", "profile", "summarise", "merge", "watch",
 )  # fmt: skip
