@@ -13,8 +13,9 @@ from typing import IO, Any
 import psutil
 import pytest
 
+from bench.engine.process import launch
 from bench.engine.variables import environment
-from bench.engine.worker import Died, Server, Worker, first_done, launch, started, unheard
+from bench.engine.worker import Died, Server, Worker, first_done, started, unheard
 from bench.machine import facts
 from tests.clock import wait_by_hand
 from tests.engine.scripted_server import Do, Told
