@@ -153,7 +153,7 @@ class PointJudge:
             return
         held = rates.counted(self.point, self.work)
         objection = rates.objection(held, member.latency_s, self.best)
-        if objection and (now := self.rates(RATES_TURNS, RATES_S)):  # the best may be from a slower moment
+        if objection and (now := self._rates()):  # the best may be from a slower moment
             self.best = self.pool.roofs[rates.setting(self.point)] = self.best.raised(now)
             objection = rates.objection(held, member.latency_s, self.best)
         member.metrics |= {CEILING_FLOPS: self.best.flops_per_s, CEILING_BYTES: self.best.bytes_per_s}
@@ -165,13 +165,13 @@ class PointJudge:
     def _known_roof(self) -> Roof | None:
         """Return the best rates that this run knows of the device, None without memory to measure them."""
         setting = rates.setting(self.point)
-        if setting not in self.pool.roofs and (now := self.rates(RATES_TURNS, RATES_S)):
+        if setting not in self.pool.roofs and (now := self._rates()):
             self.pool.roofs[setting] = now
         return self.pool.roofs.get(setting)
 
-    def rates(self, turns: int = 1, least_s: float = 0.0) -> Roof | None:
+    def _rates(self) -> Roof | None:
         """Return the rates of the device now, None if there is no memory to measure them; raises Died."""
-        best = self._ask(Rates(turns, least_s, self._draws.core))
+        best = self._ask(Rates(RATES_TURNS, RATES_S, self._draws.core))
         return best if best.flops_per_s else None
 
     def _ask(self, request: Request[R]) -> R:

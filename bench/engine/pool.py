@@ -161,12 +161,11 @@ class Pool:
         """The folder of the compiler's cache."""
 
     @classmethod
-    def of(cls, sweep: Sweep, servers: int | None = None) -> Self:
-        """Return the pool of a sweep, with a server for each replicate of a point, or with so many."""
+    def of(cls, sweep: Sweep) -> Self:
+        """Return the pool of a sweep, with a server for each replicate of a point."""
         needed = libraries(point.layer for point in sweep.points)
-        size = servers or sweep.effort.processes
         trained = any(point.mode != "inference" for point in sweep.points)
-        return cls(size, sweep.implementations, libraries=needed, with_gradients=trained)
+        return cls(sweep.effort.processes, sweep.implementations, libraries=needed, with_gradients=trained)
 
     def begin(self, point: Point) -> None:
         """Begin to start the servers of a point, unless they are there, and don't wait for them.

@@ -205,7 +205,7 @@ class Replicate:
                 raise error
             member.close()  # it may have work or threads that slow the others
 
-        turns = {member: partial(self._sample, member) for member in active if member.is_ok}
+        turns = {member: partial(self._sample, member) for member in active}
         begin = monotonic.now_s()
         for member, by_round in sample(turns, self._length, self._rng, failed).items():
             member.samples = _samples(by_round)

@@ -93,8 +93,6 @@ class Run:
         self._saved: AnalysedRun | None = None
         self._tabulated: int | None = None  # the number of records in results.csv, None until the folder is open
         self._seeds: dict[Point, int] = {}
-        self._places = {point: place for place, point in enumerate(sweep.points)}
-        self._last_uses = {(point.kind.name, point.allocator, point.threads): point for point in sweep.points}
         self._begin_s = monotonic.now_s()
 
     def __enter__(self) -> Self:
@@ -228,8 +226,7 @@ class Run:
         too_large = admission.too_large(point, [*new.values()], facts.available_bytes()) | self._ran_out(point)
         reasons = {name: too_large[computed_by] for name, computed_by in new.items() if computed_by in too_large}
         number, origin = self.next_process(point), Origin.of(self.environment, point.device, now())
-        cases = {Case(point, name): reason for name, reason in reasons.items()}
-        self.write([Record(case, number, "skipped", origin, reason) for case, reason in cases.items()])
+        self.write([Record(Case(point, name), number, "skipped", origin, why) for name, why in reasons.items()])
 
     def _ran_out(self, point: Point) -> dict[str, str]:
         """Return the implementations that ran out of memory at the same point with fewer tokens, each with a reason."""
@@ -353,9 +350,9 @@ class Run:
 
     def end_unneeded(self, point: Point) -> None:
         """End the servers of settings that neither this point of the sweep has nor a later one."""
-        place = self._places[point]
+        points = self.sweep.points
         for pool in self._pools:
-            pool.keep([each for each in self._last_uses.values() if self._places[each] >= place])
+            pool.keep(points[points.index(point) :])
 
     def replicate(self, point: Point, names: Sequence[str], length: Length, *, with_baseline: bool = True) -> Replicate:
         """Measure implementations at a point in one more replicate, beside the baseline or without it.
@@ -370,8 +367,11 @@ class Run:
         heard("", "start")
         replicate = Replicate(members, baseline, length, self.seed(point), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s, together=self.needs_both)
-        self.retries.take(members)
-        self._keep(members, baseline, replicate)
+        again = self.retries.take(members)
+        # without the baseline nothing has a ratio, and in a duel nothing without the other side: then all are
+        if baseline not in again and not (self.needs_both and again):
+            ended = [each for each in members if each not in again]
+            self.write([each.record(number, replicate.started, replicate.seed, self.environment) for each in ended])
         return replicate
 
     def _dismiss(self, point: Point) -> None:
@@ -407,18 +407,6 @@ class Run:
         """Return the seed of the point's weights and inputs in this session."""
         return self._seeds.setdefault(point, random.SystemRandom().randrange(1 << 32))
 
-    def _keep(self, members: Sequence[Member], baseline: Member | None, replicate: Replicate) -> None:
-        """Write a record of each member that is not measured again.
-
-        Without the baseline nothing has a ratio, and in a duel nothing without the other side: then all are.
-        """
-        again = [member for member in members if self.retries.has(member)]
-        if baseline in again or (self.needs_both and again):
-            return
-        ended = [member for member in members if member not in again]
-        number, started = self.next_process(members[0].case.point), replicate.started
-        self.write([each.record(number, started, replicate.seed, self.environment) for each in ended])
-
 
 class Retries:
     """What a session measures again: cases whose process died, and those that ran out of memory beside others.
@@ -429,28 +417,27 @@ class Retries:
 
     def __init__(self) -> None:
         self._deaths: Counter[Case] = Counter()
-        self._again: set[Member] = set()
         self.alone: set[Case] = set()
 
-    def take(self, members: Sequence[Member]) -> None:
-        """Take the ends of the members of a replicate; a result sets the count of deaths to 0."""
-        self._again = set()
+    def take(self, members: Sequence[Member]) -> list[Member]:
+        """Take the ends of the members of a replicate, and return those that are measured again.
+
+        A result sets the count of deaths to 0.
+        """
+        again = []
         for member in members:
             if member.is_ok:
                 del self._deaths[member.case]
             if member.death is not None:
                 self._deaths[member.case] += 1
-                if member.death.is_outside and member.pid is not None:  # not that of a judge or of a server
+                if member.death.is_outside and member.pid is not None:  # not where its own process never began
                     self.alone.add(member.case)
             ran_out = member.status == "oom" and len(members) > PAIR
             if ran_out:
                 self.alone.add(member.case)
             if ran_out or (member.death is not None and self._deaths[member.case] < MOST_DEATHS):
-                self._again.add(member)
-
-    def has(self, member: Member) -> bool:
-        """Return whether a member of the latest replicate is measured again."""
-        return member in self._again
+                again.append(member)
+        return again
 
 
 def run(

@@ -108,13 +108,10 @@ class Worker:
         self._name = ""
         self._samples = 0
         self._calls: list[TimedCall] = []
-        self._factor = 1.0
 
     def prepare(self, request: Prepare, channel: Channel) -> Prepared | Outcome:
         """Leave outputs for the judge, or end as the name says."""
         self._name, self._items = request.implementation, request.point.batch
-        if self._name == "test:wavers":
-            self._factor = 1.2 if request.thorough else 1 / 1.2
         LIVING.add(self)
         channel.announce("preparation")
         channel.announce("first call")
@@ -132,12 +129,9 @@ class Worker:
     def sample(self, request: Sample, _channel: Channel) -> Sampled | Outcome:
         """Wait as long as the sample takes, or end in the second one as the name says."""
         self._samples += 1
-        if self._samples == 2:
-            match self._name:
-                case "test:alarm":
-                    kill(signal.SIGALRM)
-        first_s = self._factor * _jittered(_timing_s())
-        first_s /= 1 + self._name.startswith("test:half")
+        if self._samples == 2 and self._name == "test:alarm":
+            kill(signal.SIGALRM)
+        first_s = _jittered(_timing_s()) / (1 + self._name.startswith("test:half"))
         timings = len(request.keys)
         monotonic.sleep(PIPE_S + (timings * first_s if self._name != "test:impossible" else 0.0))
         self._calls += [TimedCall(key, 0, item) for key in request.keys for item in range(self._items)]

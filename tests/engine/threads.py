@@ -78,8 +78,6 @@ class Thread:
 class Server:
     """A server that starts at once, and whose workers are threads."""
 
-    pid = os.getpid()
-
     def ready(self) -> None:
         """Be ready."""
 

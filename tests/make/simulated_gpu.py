@@ -100,7 +100,6 @@ class Gpu:
         self.queue = QUEUE
         self.streams = [Stream(self)]
         self.current = self.streams[0]
-        self.captured: _Recorded | None = None
 
     def launch(self, seconds: float, host_s: float = LAUNCH_S) -> None:
         """Queue work on the current stream; the host waits while the queue is full."""
