@@ -333,8 +333,7 @@ class Run:
             return
         point = records[0].case.point
         records = [
-            dataclasses.replace(record, replicate_size=len(records), samples=record.samples.rounded())
-            for record in in_order(records, self.sweep)
+            dataclasses.replace(record, samples=record.samples.rounded()) for record in in_order(records, self.sweep)
         ]
         try:
             self.contents.append(records)

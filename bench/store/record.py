@@ -20,7 +20,7 @@ from bench.plan.errors import WrongRequest, suggestion
 from bench.plan.names import check_texts
 from bench.store.environment import Environment
 from bench.store.metrics import REPORTED
-from bench.store.typed import Amount, Count, Positive, Seconds, convert, decode
+from bench.store.typed import Amount, Count, Seconds, convert, decode
 
 SCHEMA_VERSION = 13
 """The version of all files of a run; no other one is read."""
@@ -101,7 +101,6 @@ class Record:
 
     `metrics` has a value for each of `bench.store.metrics.REPORTED`, None or an empty tuple if it was not measured.
     `seed` is that of the weights and inputs; `pid` is the id of the process that measured the case.
-    `replicate_size` is the number of records of the point in this replicate, which were measured in the same rounds.
     `own_cause` is False if the case failed and may not be the cause: a resumed run tries it again.
     """
 
@@ -112,7 +111,6 @@ class Record:
     detail: str = ""
     samples: Samples = field(default_factory=Samples)
     metrics: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    replicate_size: int = 1
     own_cause: bool = True
     seed: int | None = None
     pid: int | None = None
@@ -122,7 +120,7 @@ class Record:
         object.__setattr__(self, "metrics", every)
 
 
-SESSION: Mapping[str, Any] = {"replicate_size": Positive, "own_cause": bool, "seed": Count | None, "pid": Count | None}
+SESSION: Mapping[str, Any] = {"own_cause": bool, "seed": Count | None, "pid": Count | None}
 """The fields of a record that say how it was measured, with their types."""
 
 METRICS: Mapping[str, Any] = {
@@ -170,7 +168,6 @@ Line: Any = msgspec.defstruct(
         ("status", Status),
         *((each.name, str) for each in dataclasses.fields(Origin)),
         ("detail", str, ""),
-        ("replicate_size", Positive),
         ("own_cause", bool),
         *((name, SESSION[name], None) for name in ("seed", "pid")),
         *((name, kind, REPORTED[name].empty) for name, kind in METRICS.items()),

@@ -28,10 +28,9 @@ def measured(sweep: Sweep, of: Environment, seed: str) -> list[list[Record]]:
     """Return the replicates of a sweep, two for each point."""
     return [
         [
-            dataclasses.replace(record, replicate_size=2)
+            records.measured(case, process, 1e-3, seed=seed, origin=origin(of))
             for case in sweep.cases()
             if case.point == at
-            for record in [records.measured(case, process, 1e-3, seed=seed, origin=origin(of))]
         ]
         for at in sweep.points
         for process in range(2)

@@ -23,8 +23,7 @@ from tests.store.disk import full_after
 
 def replicate(*implementations: str, process: int = 0) -> list[Record]:
     """Return the records of one replicate."""
-    size = len(implementations)
-    return [record(implementation, process=process, replicate_size=size) for implementation in implementations]
+    return [record(implementation, process=process) for implementation in implementations]
 
 
 def line_of(one: Record) -> bytes:
