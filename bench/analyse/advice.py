@@ -13,7 +13,7 @@ from bench.analyse.rows import Row, grouped, log_latencies, speedup_of
 from bench.plan.case import AS_IS, Point
 from bench.plan.verdicts import SLOWER
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import PAIR, UNKNOWN, Estimates, Interval, combined, interval, intervals, mean
+from bench.stats.estimates import UNKNOWN, Estimates, Interval, combined, interval, intervals, mean
 from bench.store.saved_run import Seen
 from impls.catalogue import GRAPH, name_of
 
@@ -209,7 +209,7 @@ def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) 
     """Return the share of the time in a part of the calls, without what no share can be."""
     if looks[0]["untraced"]:
         return UNKNOWN
-    share = interval(_shares(looks, part_s), PAIR)
+    share = interval(_shares(looks, part_s))
     return Interval(*np.clip([share.value, share.low, share.high], 0.0, 1.0).tolist())
 
 
@@ -238,7 +238,7 @@ def compared(before: Advice, rows: Iterable[Row], of: Contrasts, settings: Itera
 
 def _beats_graph(name: str, of: Contrasts) -> bool:
     """Return whether a setting is shown to be faster than the model's graph unchanged, if that has a time."""
-    return GRAPH not in of.names or interval(of.speedup(name, GRAPH), PAIR).low > 0
+    return GRAPH not in of.names or interval(of.speedup(name, GRAPH)).low > 0
 
 
 def _alternative(name: str, row: Row | None, tried: Mapping[str, Mapping[str, str]]) -> Alternative:
@@ -272,7 +272,7 @@ def per_item(answers: Iterable[Advice]) -> list[PerItem]:
     logs = log_latencies([each.chosen for each in measured])
     logs = replace(logs, value=logs.value - np.log([each.point.batch for each in measured]))
     weights = np.eye(len(measured)) - np.eye(len(measured))[0]
-    behind = intervals(combined(weights, logs), PAIR)
+    behind = intervals(combined(weights, logs))
     return [
         PerItem(each.point, each.chosen["implementation"], float(np.exp(value)), ratio.exp())
         for each, value, ratio in zip(measured, logs.value, behind, strict=True)

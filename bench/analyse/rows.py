@@ -12,7 +12,7 @@ import pandas as pd
 from bench.plan.case import Case, Point
 from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.stats.contrasts import MOST_FREEDOM
-from bench.stats.estimates import PAIR, Array, Estimates, Interval, of_ratios, t_quantile
+from bench.stats.estimates import Array, Estimates, Interval, of_ratios, t_quantile
 
 Row = dict[str, Any]
 """A row of the results by column; a missing value is None."""
@@ -75,7 +75,7 @@ def log_speedups(rows: Sequence[Row]) -> Estimates:
     value, low, high = (numbers(rows, name) for name in ("speedup", "speedup_low", "speedup_high"))
     freedom = numbers(rows, "log_ratio_freedom")
     freedom = np.where(np.isnan(freedom) & ~np.isnan(low), MOST_FREEDOM, freedom)
-    return of_ratios(value, low, high, freedom, confidence=PAIR)
+    return of_ratios(value, low, high, freedom)
 
 
 def numbers(rows: Sequence[Row], column: str) -> Array:
@@ -85,7 +85,7 @@ def numbers(rows: Sequence[Row], column: str) -> Array:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two implementations of a point: how many times as fast `one` is as `other`, with its interval of PAIR.
+    """Two implementations of a point: how many times as fast `one` is as `other`, with its interval.
 
     All that is said of the two follows from it. It is UNKNOWN if they were not measured in the same processes.
     """
@@ -130,7 +130,7 @@ def _between(one: Row, other: Row) -> Interval:
     rows = [one, other]
     logs, lows, highs = (np.log(numbers(rows, name)) for name in ("slowdown", "slowdown_low", "slowdown_high"))
     freedom = np.nanmin([*numbers(rows, "log_ratio_freedom"), MOST_FREEDOM])
-    half = t_quantile(freedom, PAIR) * np.hypot(*numbers(rows, "log_time_error"))
+    half = t_quantile(freedom) * np.hypot(*numbers(rows, "log_time_error"))
     value = logs[1] - logs[0]
     low, high = max(min(value - half, lows[1]), -highs[0]), min(max(value + half, -lows[0]), highs[1])
     return Interval(float(value), float(low), float(high))

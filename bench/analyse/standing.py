@@ -23,11 +23,17 @@ from impls.catalogue import GRAPH, IMPLEMENTATIONS, name_of
 FASTEST: Final = "fastest"
 NAMED: Final = "named"
 
+UNDECIDED: Final = "not decided"
+"""The standing of a choice that may cost more than DECIDED, or whose cost is not known."""
+
 ALONE: Final = "only one measured"
 NOTHING: Final = "nothing was measured"
 
 NOT_TOLD: Final = "these rows don't tell what to use"
 """The standing of a choice if the row to use is left out, or if no two rows were measured in the same processes."""
+
+DECIDED = 1.10
+"""An implementation is named if it costs at most this: a wider bound tells a user nothing."""
 
 LEAST_REPLICATES = 3
 """How long an answer still takes is not foretold from fewer: two scatter by chance from nothing to three times as much.
@@ -115,26 +121,21 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
 class Choice:
     """The implementation to use at a point, by the rows of a table.
 
-    `standing` is FASTEST or NAMED; ALONE or NOTHING if fewer than two implementations were measured; NOT_TOLD if the
-    rows don't say it. `high` is the upper bound of its slowdown, NaN if no scatter is known. `ahead` is the slowdown of
-    the nearest rival of one that is the fastest or has no bound; then `processes` is the least that measured either.
-    `may_be_faster` are the open rows by rank, `as_good` those of them that cost GOOD at most.
-    `further_s` are the seconds of measuring after which `high` would be GOOD, None if that isn't expected.
+    `standing` is FASTEST, or NAMED if `bound` is at most DECIDED; else UNDECIDED. It is ALONE or NOTHING if fewer than
+    two implementations were measured, and NOT_TOLD if the rows don't say it.
+    `name` is the first by rank, also if nothing is decided. `bound` is the most that it can cost, as a ratio to the
+    fastest: 1 for the fastest, NaN if unknown. `rivals` are the others that may be the fastest, by rank.
     """
 
     standing: str
     name: str = ""
-    high: float = math.nan
-    ahead: Interval | None = None
-    may_be_faster: tuple[str, ...] = ()
-    as_good: tuple[str, ...] = ()
-    further_s: float | None = None
-    processes: int = 0
+    bound: float = math.nan
+    rivals: tuple[str, ...] = ()
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The implementations that may be the fastest, the one to use first."""
-        return (self.name, *self.may_be_faster) if self.name else ()
+    def is_decided(self) -> bool:
+        """Whether an implementation is recommended."""
+        return self.standing in (FASTEST, NAMED)
 
 
 def by_rank(rows: Sequence[Row]) -> list[Row]:
@@ -151,25 +152,14 @@ def choice(rows: Sequence[Row]) -> Choice:
     if not compared or compared[0]["standing"] not in (FASTEST, NAMED):
         return Choice(NOT_TOLD if rows else NOTHING)
     first, *others = compared
-    is_open = [row for row in others if row["standing"] == OPEN]
-    ahead, processes, further_s = None, 0, first["further_s"]
-    high = math.nan if first["slowdown_high"] is None else float(first["slowdown_high"])
-    if first["standing"] == FASTEST and others:
-        ends = [[float(row[column]) for row in others] for column in ("slowdown", "slowdown_low", "slowdown_high")]
-        ahead = Interval(*map(min, ends))
-    elif math.isnan(high) and is_open and is_open[0].get("slowdown") is not None:
-        ahead = Interval(float(is_open[0]["slowdown"]), math.nan, math.nan)
-        processes = min(int(row["processes"]) for row in (first, is_open[0]))
-    return Choice(
-        first["standing"],
+    name, rivals = (
         str(first["implementation"]),
-        high,
-        ahead,
-        tuple(str(row["implementation"]) for row in is_open),
-        tuple(str(row["implementation"]) for row in is_open if (row["slowdown_high"] or math.inf) <= GOOD),
-        further_s if further_s is not None and further_s <= MOST_FURTHER_S else None,
-        processes,
+        tuple(str(row["implementation"]) for row in others if row["standing"] == OPEN),
     )
+    if first["standing"] == FASTEST:
+        return Choice(FASTEST, name, 1.0)
+    bound = math.nan if first["slowdown_high"] is None else float(first["slowdown_high"])
+    return Choice(NAMED if bound <= DECIDED else UNDECIDED, name, bound, rivals)
 
 
 @dataclass(frozen=True)

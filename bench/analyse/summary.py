@@ -29,7 +29,7 @@ from bench.plan.device import HOST
 from bench.plan.verdicts import OPEN
 from bench.stats.best import GOOD
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
-from bench.stats.estimates import MEDIAN_EFFICIENCY, PAIR, Array, Estimates, half_widths, t_quantile
+from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, t_quantile
 from bench.store.journal import latest
 from bench.store.metrics import combine, derive
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record
@@ -254,7 +254,7 @@ def timed_s(record: Record) -> float:
 
 def _ratio(log: Estimates, factor: float) -> dict[str, Any]:
     """Return the cells of a speed-up; its error stands there without the factor by which the control widens it."""
-    value, half = float(log.value), float(half_widths(log, PAIR))
+    value, half = float(log.value), float(half_widths(log))
     return {
         "speedup": math.exp(value),
         "speedup_low": math.exp(value - half),

@@ -10,7 +10,7 @@ from bench.plan.case import Case, Point
 from bench.plan.verdicts import AS_FAST, DIFFERENT, NOT_MEASURED, OPEN
 from bench.stats.best import growth
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import PAIR, Interval, interval
+from bench.stats.estimates import Interval, interval
 
 LOST = (DIFFERENT, NOT_MEASURED)
 """The verdicts on a side that has no time, or not that of the same function."""
@@ -48,7 +48,7 @@ def answer(of: Contrasts, before: str, after: str, bound: float, allow: float | 
     if not {before, after} <= {*of.names}:
         return Answer()
     speedup = of.speedup(after, before)
-    log = interval(speedup, PAIR)
+    log = interval(speedup)
     if math.isnan(log.value):
         return Answer()
     half = log.high - log.value

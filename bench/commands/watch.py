@@ -33,7 +33,7 @@ from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.text import shared
 from bench.stats.contrasts import Values, contrasts, prior, values
-from bench.stats.estimates import PAIR, interval
+from bench.stats.estimates import interval
 from bench.store import units
 from impls.catalogue import name_of
 
@@ -158,7 +158,7 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
     judged = contrasts(of, prior([of]))
     for other, words in others.items():
         if {name, other} <= {*judged.names}:
-            ratio = interval(judged.speedup(name, other), PAIR).exp()
+            ratio = interval(judged.speedup(name, other)).exp()
             yield f"{WORDS[shown_by(ratio)]} {words}: {intervals.ratio(ratio)}"
 
 

@@ -14,6 +14,7 @@ from bench.analyse.standing import (
     NAMED,
     NOT_TOLD,
     NOTHING,
+    UNDECIDED,
     Choice,
     choice,
     is_to_use,
@@ -26,7 +27,7 @@ from bench.plan.verdicts import SLOWER
 from bench.show import blocks
 from bench.show.columns import latency_text, speedup_text
 from bench.show.rows import Row, by_point, measured, unmeasured
-from bench.show.text import MOST, any_of, by, capital, counted, faster, listed, more, names, share_of, times
+from bench.show.text import MOST, any_of, capital, counted, listed, more, names, share_of, times
 from bench.stats.best import GOOD
 from bench.store import units
 from bench.store.table import without_control
@@ -110,79 +111,48 @@ def points_of(table: pd.DataFrame, planned: Sweep | None = None) -> list[At]:
     ]
 
 
-def words(of: Choice, width: float = math.inf) -> str:
-    """Return what to use and what that can cost, in a sentence that fits into a width if one does.
-
-    `fastest: sdpa, by 2 to 6%`, or `use sdpa: no other is more than 1.6% faster; compiled_sdpa is as good`.
-    """
-    sentences = [*_sentences(of)]
-    return next((each for each in sentences if len(each) <= width), sentences[-1])
-
-
-def _sentences(of: Choice) -> Iterator[str]:
-    """Yield sentences that say the same, the longest first."""
-    if of.standing in (NOTHING, NOT_TOLD):
-        yield of.standing
-    elif of.standing == ALONE:
-        yield f"{ALONE}: {of.name}"
-    elif of.standing == FASTEST:
-        if of.ahead:
-            yield f"fastest: {of.name}, {by(of.ahead.low, of.ahead.high)}"
-        yield f"fastest: {of.name}"
-    elif math.isnan(of.high):
-        if of.ahead and of.may_be_faster:
-            took = f"{of.may_be_faster[0]} took {units.ratio(of.ahead.value)[:-1]} times as long"
-            yield f"use {of.name}: {took} in {counted(of.processes, 'process', 'processes')}, which gives no bound"
-        yield f"use {of.name}: no bound"
-    elif of.high <= GOOD:
-        close = f"use {of.name}: no other is more than {more(of.high)} faster"
-        if of.as_good:
-            yield f"{close}; {listed(of.as_good)} {'is' if len(of.as_good) == 1 else 'are'} as good"
-        yield close
-        yield f"use {of.name}: within {more(of.high)}"
-    else:
-        others = faster(of.high)
-        named = f"use {of.name}: {any_of(of.may_be_faster)} {others}"
-        if of.further_s:
-            yield f"{named}; {_until_good(of.further_s, 'that')}"
-        yield named
-        yield f"use {of.name}: others {others}"
-        yield f"use {of.name}: others {others.removeprefix('may be ')}"
-        yield f"use {of.name}: within {more(of.high)}"
+def use(of: Choice) -> str:
+    """Return what to use: `sdpa`, or `not decided: sdpa or eager`."""
+    if of.standing == UNDECIDED:
+        return f"{UNDECIDED}: {any_of([of.name, *of.rivals])}"
+    if of.standing == ALONE:
+        return f"{of.name} ({ALONE})"
+    return of.name or of.standing
 
 
-def _until_good(further_s: float, what: str) -> str:
-    about_s = float(f"{max(1.0, further_s):.2g}")
-    return f"{units.duration(about_s)} more of measuring would bring {what} below {more(GOOD)}"
+def within(of: Choice) -> str:
+    """Return the most that it costs: `0.4%` for one within 0.4% of the fastest, `fastest`, or nothing."""
+    if of.standing == FASTEST:
+        return FASTEST
+    if of.standing in (NAMED, UNDECIDED):
+        return "no bound" if math.isnan(of.bound) else more(of.bound)
+    return ""
+
+
+def words(of: Choice) -> str:
+    """Return both in one phrase: `sdpa, within 0.4%`, `sdpa, fastest` or `not decided: sdpa or eager (within 14%)`."""
+    cost = within(of)
+    if of.standing == UNDECIDED:
+        return f"{use(of)} ({cost if math.isnan(of.bound) else f'within {cost}'})"
+    if of.standing == NAMED:
+        return f"{use(of)}, within {cost}"
+    return f"{use(of)}, {cost}" if cost else use(of)
 
 
 def tone(of: Choice) -> str:
     """Return a good tone if a choice costs next to nothing, a bad one if nothing was measured."""
     if of.standing == NOTHING:
         return blocks.BAD
-    return blocks.GOOD if of.standing == FASTEST or of.high <= GOOD else blocks.HEAD
-
-
-def short(of: Choice) -> list[str]:
-    """Return the lines of a cell of a map: the name, and how sure it is."""
-    if of.standing in (NOTHING, NOT_TOLD):
-        return [of.standing]
-    if of.standing == ALONE:
-        return [of.name, ALONE]
-    if of.standing == FASTEST:
-        return [of.name, "fastest", *([by(of.ahead.low, of.ahead.high)] if of.ahead else [])]
-    if math.isnan(of.high):
-        return [of.name, "no bound"]
-    return [of.name, f"within {more(of.high)}"]
+    return blocks.GOOD if of.standing == FASTEST or of.bound <= GOOD else blocks.HEAD
 
 
 def certainty(of: Choice) -> float:
     """Return how sure a choice is, from 0 to 1: that of a fastest one is 1, that of one without a bound 0."""
     if of.standing == FASTEST:
         return 1.0
-    if of.standing != NAMED or math.isnan(of.high):
+    if of.standing not in (NAMED, UNDECIDED) or math.isnan(of.bound):
         return 0.0
-    return max(0.0, 1 - math.log(of.high) / math.log(UNSURE))
+    return max(0.0, 1 - math.log(of.bound) / math.log(UNSURE))
 
 
 def answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
@@ -393,8 +363,8 @@ def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
 
 def _sureness(compared: Sequence[At], points: Sequence[At]) -> str:
     """Return at how many points the one to use is as good as the fastest, and what would bring the others there."""
-    left = [at for at in compared if at.choice.standing not in (FASTEST, ALONE) and not at.choice.high <= GOOD]
-    bounded = [at for at in left if not math.isnan(at.choice.high)]
+    left = [at for at in compared if at.choice.standing not in (FASTEST, ALONE) and not at.choice.bound <= GOOD]
+    bounded = [at for at in left if not math.isnan(at.choice.bound)]
     if left and not bounded:
         return ""
     where = _where(len(compared) - len(left), points)
@@ -402,7 +372,7 @@ def _sureness(compared: Sequence[At], points: Sequence[At]) -> str:
     if not left:
         return f"{sentence}."
     others = "the others" if len(bounded) == len(left) else f"{len(bounded)} of the others"
-    rest = f"{sentence}, and within {more(max(at.choice.high for at in bounded))} at {others}"
+    rest = f"{sentence}, and within {more(max(at.choice.bound for at in bounded))} at {others}"
     needed = [at.choice.further_s for at in bounded]
     if None in needed:
         return f"{rest}."

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import PAIR, Array, t_quantile
+from bench.stats.estimates import Array, t_quantile
 
 GOOD = 1.02
 """An implementation that costs no more than this is as good as the fastest: others decide, such as its memory."""
@@ -40,7 +40,7 @@ class Bounds:
 
 def ends(of: Contrasts) -> Array:
     """Return by how much the implementation of a column may be faster than that of a row, as a log ratio at most."""
-    return of.difference + t_quantile(of.freedom, PAIR) * of.error
+    return of.difference + t_quantile(of.freedom) * of.error
 
 
 def bounds(of: Contrasts) -> Bounds:
@@ -69,6 +69,6 @@ def growth(half: Array | float, goal: Array | float, freedom: float | None = Non
         return times - 1
     plain = times
     for _ in range(ROUNDS):
-        needed = plain * np.square(t_quantile(freedom * times, PAIR) / t_quantile(freedom, PAIR))
+        needed = plain * np.square(t_quantile(freedom * times) / t_quantile(freedom))
         times = np.maximum(times * (needed / times) ** STEP, 1.0)
     return times - 1

@@ -10,10 +10,8 @@ from scipy import special
 
 Array = npt.NDArray[np.float64]
 
-CONFIDENCE = 0.95
-
-PAIR = 0.99
-"""The level of all that is said of two implementations of a run: the intervals of ratios, bounds, and who is faster."""
+CONFIDENCE = 0.99
+"""The level of every interval and every bound."""
 
 MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
 """The standard error of a median over that of a mean, for a normal distribution."""
@@ -69,10 +67,10 @@ def mean(values: Sequence[float]) -> Estimates:
     return Estimates(*map(np.asarray, (np.mean(values), error, freedom)))
 
 
-def of_ratios(value: Array, low: Array, high: Array, freedom: Array, *, confidence: float = CONFIDENCE) -> Estimates:
+def of_ratios(value: Array, low: Array, high: Array, freedom: Array) -> Estimates:
     """Return the logarithms of ratios with intervals as estimates; the error is NaN without an interval."""
     with np.errstate(divide="ignore", invalid="ignore"):  # what has no value is NaN
-        error = (np.log(high) - np.log(low)) / 2 / t_quantile(freedom, confidence)
+        error = (np.log(high) - np.log(low)) / 2 / t_quantile(freedom)
         return Estimates(np.log(np.where(value > 0, value, np.nan)), error, np.asarray(freedom))
 
 
@@ -95,29 +93,29 @@ def combined(weights: Array, of: Estimates) -> Estimates:
     return Estimates(np.sum(weights * of.value, axis=-1), np.sqrt(variance), 1 / np.where(inverse > 0, inverse, np.nan))
 
 
-def t_quantile(freedom: Array | float, confidence: float = CONFIDENCE) -> Array:
+def t_quantile(freedom: Array | float) -> Array:
     """Return the half-width in standard errors of t intervals; NaN if the degrees of freedom are NaN."""
-    return np.asarray(special.stdtrit(freedom, 0.5 + confidence / 2))
+    return np.asarray(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
 
 
-def half_widths(of: Estimates, confidence: float = CONFIDENCE) -> Array:
+def half_widths(of: Estimates) -> Array:
     """Return the half-width of the t interval of each estimate."""
-    return t_quantile(of.freedom, confidence) * of.error
+    return t_quantile(of.freedom) * of.error
 
 
-def intervals(of: Estimates, confidence: float = CONFIDENCE) -> list[Interval]:
+def intervals(of: Estimates) -> list[Interval]:
     """Return the t interval of each estimate."""
-    half = half_widths(of, confidence)
+    half = half_widths(of)
     return [Interval(*ends) for ends in np.stack([of.value, of.value - half, of.value + half], axis=-1).tolist()]
 
 
-def interval(of: Estimates, confidence: float = CONFIDENCE) -> Interval:
+def interval(of: Estimates) -> Interval:
     """Return the t interval of a single estimate."""
-    return intervals(joined([of]), confidence)[0]
+    return intervals(joined([of]))[0]
 
 
-def ratios(logs: Estimates, confidence: float = CONFIDENCE) -> tuple[Array, Array, Array]:
+def ratios(logs: Estimates) -> tuple[Array, Array, Array]:
     """Return the ratios whose logarithms are estimated, and the lower and upper ends of their intervals."""
-    half = half_widths(logs, confidence)
+    half = half_widths(logs)
     with np.errstate(over="ignore"):  # the interval of two processes that differ wildly may be infinite
         return np.exp(logs.value), np.exp(logs.value - half), np.exp(logs.value + half)

@@ -13,7 +13,7 @@ from bench.analyse.summary import of_records
 from bench.plan.case import Case
 from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import PAIR, half_widths, interval
+from bench.stats.estimates import half_widths, interval
 from tests.make.points import vit_s
 from tests.make.records import samples
 from tests.make.results import modelled
@@ -61,7 +61,7 @@ def drawn(seed: int) -> tuple[Contrasts, dict[str, Row]]:
 def test_a_pair_with_the_baseline_has_the_interval_of_its_contrast() -> None:
     """In both directions, and it is that of the speed-up."""
     of, rows = drawn(1)
-    exact = interval(of.speedup("sdpa", "eager"), PAIR).exp()
+    exact = interval(of.speedup("sdpa", "eager")).exp()
     times, back = (pair(rows[one], rows[other]).times for one, other in (("sdpa", "eager"), ("eager", "sdpa")))
     assert dataclasses.astuple(times) == pytest.approx(dataclasses.astuple(exact))
     assert dataclasses.astuple(back) == pytest.approx([1 / exact.value, 1 / exact.high, 1 / exact.low])
@@ -73,7 +73,7 @@ def test_another_pair_has_the_ratio_of_its_contrast_and_never_says_more_than_the
     for seed in range(20):
         of, rows = drawn(seed)
         for one, other in itertools.permutations(("sdpa", "mha", "online"), 2):
-            told, exact = pair(rows[one], rows[other]), interval(of.speedup(one, other), PAIR).exp()
+            told, exact = pair(rows[one], rows[other]), interval(of.speedup(one, other)).exp()
             assert told.times.value == pytest.approx(exact.value)
             assert told.times.low <= told.times.value <= told.times.high
             assert told.times.high <= rows[other]["slowdown_high"] * (1 + 1e-9)
