@@ -25,7 +25,7 @@ from bench.plan.errors import NOT_FINITE
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import SLOWER
 from bench.show import blocks
-from bench.show.columns import latency_text, speedup_text
+from bench.show.columns import latency_text, ratio_text
 from bench.show.rows import Row, by_point, measured, unmeasured
 from bench.show.text import MOST, any_of, capital, counted, listed, more, names, share_of, times
 from bench.stats.best import GOOD
@@ -306,7 +306,7 @@ def everywhere(points: Sequence[At]) -> str:
 
 def speedup_cell(row: Row | None, baseline: str | None) -> str:
     """Return a row's speed-up with its interval, `baseline` for the baseline, empty if there is none."""
-    return " ".join(filter(None, speedup_text(row, baseline))) if row else ""
+    return ratio_text(row, baseline) if row else ""
 
 
 def _use(name: str, compared: Sequence[At], points: Sequence[At]) -> str:

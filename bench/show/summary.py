@@ -19,7 +19,6 @@ from bench.show import answer as say
 from bench.show import by_graph, doubts, failures, padding
 from bench.show.answer import At, speedup_cell, tone, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
-from bench.show.columns import speedup_text
 from bench.show.failures import reasons
 from bench.show.rows import Row, measured, reason, unmeasured
 from bench.show.text import LONGEST_NAME, counted, cut, listed, middle, names, symbols
@@ -151,14 +150,11 @@ def _most(points: Sequence[At]) -> int:
 def point_columns(baseline: str | None) -> list[Column]:
     """Return the columns of a table of `point_lines`: what to use has the room that the others leave, which stay."""
     return [
-        Column("point", lambda line: "" if line.own else line.at.label,
-            fit=lambda line, width: "" if line.own else middle(line.at.label, width)),
-        Column("what to use, and what it can cost", PointLine.words, fit=PointLine.words,
+        Column("point", lambda line: "" if line.own else line.at.label, folds=True),
+        Column("what to use, and what it can cost", PointLine.words, folds=True,
             tone=lambda line: PLAIN if line.own else tone(line.at.choice)),
         Column("latency", lambda line: units.seconds(line.row["latency_s"]) if line.row else "", right),
-        Column("speed-up", lambda line: _speedup(line.row, baseline)[0],
-            interval=lambda line: _speedup(line.row, baseline)[1],
-            interval_heading=f"over {baseline}" if baseline else ""),
+        Column("speed-up", lambda line: speedup_cell(line.row, baseline), right),
     ]  # fmt: skip
 
 
@@ -177,10 +173,6 @@ def _fitting(of: Choice, width: float) -> str:
     if (beyond := len(said) - width) > 0:
         said = words(replace(of, name=middle(of.name, max(LEAST_NAME, len(of.name) - beyond))), width)
     return cut(said, width)
-
-
-def _speedup(row: Row | None, baseline: str | None) -> tuple[str, str]:
-    return speedup_text(row, baseline) if row else ("", "")
 
 
 def log_line(at: At, position: int, total: int, left: str, baseline: str | None, width: int) -> str:

@@ -76,7 +76,7 @@ def blocks(report: Report) -> list[Block]:
         Lines([f"NOT COMPARABLE: {'; '.join(report.unlike)}"] if report.unlike else [], BAD, is_foreign=True),
         Lines([headline(report)], HEAD),
         Lines([report.shared]),
-        Table(columns(report), listed, gap=" "),
+        Table(columns(report), listed),
         Lines([f"{report.named(row)}: {row.new['status']}: {reason(row.new) or 'no detail'}" for row in failing],
             is_list=True, is_foreign=True),
         Lines([f"not listed: {left:,} rows; --all lists them, --format csv has them"] if left else []),

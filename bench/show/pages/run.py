@@ -13,9 +13,9 @@ from bench.analyse.standing import by_rank
 from bench.plan.invocation import COMMAND, short, without_options
 from bench.show import answer, doubts, failures, padding
 from bench.show.answer import At
-from bench.show.blocks import BAD, GOOD, HEAD, QUIET, WARNING, Block, Cell, Code, Column, Lines, Table, definitions
+from bench.show.blocks import BAD, GOOD, HEAD, QUIET, WARNING, Block, Code, Column, Lines, Table, definitions
 from bench.show.charts import catalogue
-from bench.show.columns import complete, latency_text, memory_text, of_any, of_page
+from bench.show.columns import latency_text, memory_text, of_page
 from bench.show.pages import shell
 from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.rows import Row, against_data_sheets, gpu_state, measured, plain, process_count, unmeasured
@@ -66,9 +66,8 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     What it says first is `head`, if that is given, else what to use.
     """
     points, baseline = answer.points_of(saved.whole, saved.planned), saved.baseline
-    rows = [row for at in points for row in _rows(at, baseline)]
-    columns, shown = of_page(rows, baseline), rows[:MOST_CASES]
-    cells = [[Cell(row["label"]), *(of_any(column, row) for column in columns[1:])] for row in shown]
+    rows = [row for at in points for row in _rows(at)]
+    shown = rows[:MOST_CASES]
     flags = [flag for row in measured(rows) for flag in flags_of(row)]
     left_out = [_left_out(len(shown), len(rows), saved)] if len(shown) < len(rows) else []
     return shell.render(
@@ -79,7 +78,7 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         before={"Point by point": [*_points(points, baseline), Lines(WHAT_A_POINT_SAYS, QUIET)]},
         pictures=catalogue.of_results(saved.table),
         table_title="All cases",
-        table={"columns": columns, "cells": cells},
+        table=Table(of_page(rows, baseline), shown),
         below_table=[
             definitions({flag.letter: "; ".join(filter(None, (flag.meaning, flag.advice))) for flag in legend(flags)}),
             Lines([f"All numbers are in {RESULTS}, in the run's folder."]),
@@ -89,9 +88,8 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     )  # fmt: skip
 
 
-def _rows(at: At, baseline: str | None) -> list[Row]:
+def _rows(at: At) -> list[Row]:
     """Return the rows of a point with its name, the one to use first, failures last."""
-    complete(at.rows, baseline)
     return [{**row, "label": at.label} for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))]
 
 
