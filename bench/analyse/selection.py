@@ -12,8 +12,8 @@ from bench.plan.errors import WrongRequest, unknown
 from bench.store.table import COLUMNS
 
 ALLOWED = (
-    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare, ast.cmpop, ast.Name,
-    ast.Load, ast.Constant, ast.List, ast.Tuple,
+    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare, ast.Eq, ast.NotEq, ast.Lt,
+    ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple,
 )  # fmt: skip
 """What an expression is made of: nothing that runs code."""
 

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     saved: AnalysedRun = arguments.run
     if not saved.is_alone:
         say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
-    chosen = where(saved.whole, arguments.where) if arguments.where else saved.whole
+    chosen = where(saved.whole, arguments.where) if arguments.where is not None else saved.whole
     count, is_brief = point_count(chosen), arguments.format == "text" and sys.stdout.isatty()
     top = arguments.top or (TOP if is_brief and count > MOST_POINTS else count)
     shown = most_important(chosen, top) if arguments.top or top < count else chosen

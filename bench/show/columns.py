@@ -15,6 +15,7 @@ from bench.show.rows import is_measured, reason
 from bench.show.text import cut, more
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Unit
 from bench.store.table import COLUMNS, NUMBER, WHOLE
 
 HEADINGS: Mapping[str, str] = {
@@ -93,16 +94,16 @@ def named(name: str, baseline: str | None, rank: int = 0) -> Column:
         rank,
         name,
         (lambda row: ", ".join((row["kernels"] or "").split(";"))) if name == "kernels" else None,
+        folds=not is_number and name not in HEADINGS,
     )
 
 
 def _plain(name: str, value: Any) -> str:
-    metric = METRICS.get(name)
     if value is None:
         return ""
-    if metric is None or metric.kind in (str, tuple, bool):
-        return str(value)
-    return units.formatted(value, metric.unit)
+    if name in METRICS and METRICS[name].unit != Unit.NONE:
+        return units.formatted(value, METRICS[name].unit)
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def latency_text(row: Row) -> str:

@@ -58,7 +58,10 @@ def results(
     yield Lines([" · ".join(filter(None, about)), *against_data_sheets(times)])
     first = Column("point", lambda row: str(row["use"]))
     yield Table([first, *columns], rows, indent=2, tone=lambda row: str(row["tone"]), in_sections=True)
-    yield from _legend(times)
+    if any(column.key == "slowdown_high" and any(map(column.text, times)) for column in columns):
+        yield from (GAP, Lines([READING], QUIET))
+    if letters := {flag.letter: flag.meaning for flag in legend([flag for row in times for flag in flags(row)])}:
+        yield from (GAP, definitions(letters, tone=WARNING))
     yield from _growth(times)
 
 
@@ -69,13 +72,6 @@ def _rows(at: At) -> Iterator[Row]:
         failed = QUIET if row["status"] in UNTRIED else BAD
         of_time = tone(at.choice) if row["implementation"] == at.choice.name else PLAIN
         yield {**row, "use": use, "tone": of_time if is_measured(row) else failed}
-
-
-def _legend(rows: Sequence[Row]) -> Iterator[Block]:
-    if any(row["slowdown_high"] is not None for row in rows):
-        yield from (GAP, Lines([READING], QUIET))
-    if letters := {flag.letter: flag.meaning for flag in legend([flag for row in rows for flag in flags(row)])}:
-        yield from (GAP, definitions(letters, tone=WARNING))
 
 
 def _growth(rows: Sequence[Row]) -> Iterator[Block]:
