@@ -12,7 +12,7 @@ from bench.commands import in_format, put, say
 from bench.commands.arguments import MOST_POINTS, TOP
 from bench.plan.errors import WrongRequest, unknown
 from bench.plan.statuses import FINE
-from bench.show import columns, failures
+from bench.show import columns
 from bench.show.results import results
 from bench.store.table import COLUMNS, FILE, as_csv, without_control
 
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     shown = most_important(chosen, top) if arguments.top or top < count else chosen
     planned = saved.planned if shown is saved.whole else None
     of_rows = columns.chosen(names, saved.baseline) if names else columns.default(saved.baseline)
-    blocks = [*results(shown, of_rows, saved.whole, planned), *failures.blocks(shown, planned)]
+    blocks = results(shown, of_rows, saved.whole, planned)
     rows = without_control(shown)[[*dict.fromkeys(["point", "implementation", *names])] if names else [*FILE]]
     data = {
         "csv": lambda: as_csv(rows, [*rows]).decode(),

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.analyse.flags import flags
-from bench.analyse.rows import Row, speedup_of
+from bench.analyse.rows import Row
 from bench.analyse.standing import FASTEST
-from bench.show import intervals
+from bench.show.answer import speedup_cell
 from bench.show.blocks import Column
-from bench.show.rows import is_measured, reason
+from bench.show.rows import is_measured
 from bench.show.text import cut, more
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
@@ -19,20 +19,14 @@ from bench.store.metrics import Unit
 from bench.store.table import COLUMNS, NUMBER, WHOLE
 
 HEADINGS: Mapping[str, str] = {
-    "padding": "padding",
     "latency_s": "latency",
     "host_s": "host",
     "speedup": "vs {baseline}",
     "slowdown_high": "within",
     "memory_bytes": "memory",
     "saved_bytes": "kept for backward",
-    "kernels": "ran",
-    "adapted_by": "core by",
-    "flagged_share": "flagged",
-    "compile_cold_s": "first compile",
-    "flops_per_s": "rate",
-    "roofline_share": "of roofline",
     "energy_j": "energy",
+    "kernels": "ran",
 }
 """The columns of a page from left to right, with their headings; any other column has its name."""
 
@@ -67,11 +61,10 @@ def chosen(names: Iterable[str], baseline: str | None) -> list[Column]:
 
 
 def of_page(rows: Sequence[Row], baseline: str | None) -> list[Column]:
-    """Return the columns of a page with these rows, which have a `label`: how each ended, and what any row has."""
+    """Return the columns of a page with these rows, which have a `label`: those that any row has."""
     shown = [
         Column("point", lambda row: str(row["label"]), key="point"),
         IMPLEMENTATION,
-        Column("status", lambda row: ": ".join(filter(None, (row["status"], reason(row)))), key="status"),
         LETTERS,
         *(named(name, baseline) for name in HEADINGS),
     ]
@@ -84,11 +77,11 @@ def named(name: str, baseline: str | None, rank: int = 0) -> Column:
 
     def text(row: Row) -> str:
         if name == "speedup":
-            return ratio_text(row, baseline)
+            return speedup_cell(row, baseline)
         return TEXTS[name](row) if name in TEXTS else _plain(name, row[name])
 
     return Column(
-        HEADINGS.get(name, name).format(baseline=baseline or "the baseline"),
+        HEADINGS.get(name, name).format(baseline=baseline or "baseline"),
         text,
         (lambda row: row[name]) if is_number else None,
         rank,
@@ -107,19 +100,11 @@ def _plain(name: str, value: Any) -> str:
 
 
 def latency_text(row: Row) -> str:
-    """Return a latency with half the width of its interval: `84.0 ms ±9.7%`."""
+    """Return a latency with half the width of its interval, as `84.0 ms ±9.7%`, or the status of a row without one."""
+    if not is_measured(row):
+        return str(row["status"])
     width = units.half_width(row["latency_low_s"], row["latency_high_s"])
     return " ".join(filter(None, (units.seconds(row["latency_s"]), width)))
-
-
-def memory_text(row: Row) -> str:
-    """Return a peak of memory, empty if it isn't known."""
-    return units.size(row["memory_bytes"])
-
-
-def ratio_text(row: Row, baseline: str | None) -> str:
-    """Return a row's speed-up with its interval, `baseline` for the baseline, empty if there is none."""
-    return "baseline" if row["implementation"] == baseline else intervals.ratio(speedup_of(row))
 
 
 def within_text(row: Row) -> str:
@@ -129,15 +114,10 @@ def within_text(row: Row) -> str:
     return "" if row["slowdown_high"] is None else more(row["slowdown_high"])
 
 
-LONGEST_WAY = 50
-"""How an implementation got into a module is cut to this number of characters."""
-
 TEXTS: Mapping[str, Callable[[Row], str]] = {
-    "latency_s": lambda row: latency_text(row) if is_measured(row) else str(row["status"]),
+    "latency_s": latency_text,
     "slowdown_high": within_text,
-    "memory_bytes": memory_text,
     "kernels": lambda row: algorithm(row["kernels"]),
-    "adapted_by": lambda row: cut(row["adapted_by"] or "", LONGEST_WAY),
 }
 """The cells that say more than a value in its unit."""
 

@@ -146,7 +146,7 @@ _TABLE = (
         axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys", "padding"),
             "latency_low_s", "latency_high_s"),
         meaning="seconds per call: the median over processes of each process's median sample"),
-    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its interval"),
+    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 99 % interval"),
     Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end"),
     Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
     Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
@@ -179,7 +179,7 @@ _TABLE = (
     Metric("roofline_share", unit=Unit.SHARE, derived=roofline.roofline_share,
         axis=VerticalAxis("roofline", "Share of the roofline", "share of the roofline", ()),
         meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
-        "over `latency_s`; empty above 1, where a cache holds the bytes or the ceilings were measured in a slower state"),
+        "over `latency_s`; empty above 1: a cache holds the bytes, or the ceilings were measured in a slower state"),
     Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
         meaning="the most that matrix products had reached on the device, with this dtype and these threads"),
     Metric(roofline.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
@@ -195,7 +195,7 @@ _TABLE = (
         axis=VerticalAxis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
             ("tokens", "heads", "channels", "keys", "padding"), "speedup_low", "speedup_high", relative=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
-    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its interval"),
+    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its 99 % interval"),
     Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end"),
     Metric("log_ratio_error",
         meaning="the standard error of the logarithm of `speedup`; the interval is wider if the control says so"),
@@ -204,7 +204,7 @@ _TABLE = (
         meaning="this row's part in the error of a ratio, whose square is about the sum of the squares of both parts"),
     # among the rows of the point
     Metric("rank", kind=int,
-        meaning="the place among the ok rows of the point: 1 is the one to use, then `open` ones, then `slower` ones, "
+        meaning="the place among the ok rows of the point: 1 is `fastest` or `named`, then `open` ones, then `slower` ones, "
         "each by `slowdown`"),
     Metric("standing", kind=str,
         meaning="`fastest`, `named`, `open` or `slower`, as below; empty if no other row is ok"),
@@ -213,9 +213,6 @@ _TABLE = (
         "replicate"),
     Metric("slowdown_low", unit=Unit.RATIO, meaning="the lower bound of `slowdown`"),
     Metric("slowdown_high", unit=Unit.RATIO, meaning="the upper bound: the most that choosing this row costs"),
-    Metric("further_s", unit=Unit.SECONDS,
-        meaning="of the row to use, about how many more seconds of measuring would bring `slowdown_high` to 1.02; "
-        "empty if it is there or not to be expected"),
     # memory
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens", "keys", "padding")),

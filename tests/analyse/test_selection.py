@@ -55,8 +55,8 @@ def test_rows_of_which_it_is_true_are_kept(expression: str, kept: list[str]) -> 
         ("implementation == sdpa", "a text stands in quotes"),
         ("__import__ == 1", "unknown column '__import__'"),
         *((text, "must be columns compared by ==") for text in (
-            "", "num_tokens", "num_tokens = 577", "num_tokens >=", "1 == 1", "not num_tokens", "@table", "num_tokens == @x",
-            "__import__('os').system('true')", "implementation.str.len() > 3", "[x for x in 'a']", "num_tokens ** 9 > 1",
+            "", "num_tokens", "num_tokens = 577", "num_tokens >=", "1 == 1", "not num_tokens", "@table", "batch == @x",
+            "__import__('os').system('true')", "implementation.str.len() > 3", "[x for x in 'a']", "batch ** 9 > 1",
             "num_tokens is None", "(lambda: 1)() == 1", "num_tokens == 1; 2", "`num_tokens` == 1", "(" * 999,
         )),
         ("implementation >= 577", "'implementation >= 577': "),

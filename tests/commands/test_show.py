@@ -75,7 +75,9 @@ def test_what_other_programs_said_formats_nothing(said: str, printed: Printed, t
     """No text commands a terminal or adds a row, and CSV and JSON have it as results.csv does."""
     lost = Case(AT[0], "sdpa")
     (tmp_path / "alone.csv").write_bytes(table.as_csv(results([Case(AT[0], "eager"), lost], {lost: ("error", said)})))
-    texts = {form: printed("show", tmp_path / "alone.csv", "--format", form) for form in ("text", "markdown", "csv", "json")}
+    texts = {
+        form: printed("show", tmp_path / "alone.csv", "--format", form) for form in ("text", "markdown", "csv", "json")
+    }
     for text in texts.values():
         assert not {*text} & {*"\x1b\x9b\u202e"}
     html = MarkdownIt("commonmark").enable("table").render(texts["markdown"])

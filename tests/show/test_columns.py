@@ -36,7 +36,11 @@ def test_any_column_of_a_table_can_be_shown() -> None:
         ("settled", False, "False"),
         ("roofline_share", 0.678, "68%"),
         ("slowdown_high", 1.0301, "3.1%"),
-        ("adapted_by", "graph, 1 of 3 softmaxes stay, as at a_long_name_of_a_file.py:3", "graph, 1 of 3 softmaxes stay, as at a_long_name_o…"),
+        (
+            "adapted_by",
+            "graph, 1 of 3 softmaxes stay, as at a_long_name_of_a_file.py:3",
+            "graph, 1 of 3 softmaxes stay, as at a_long_name_o…",
+        ),
     ],
 )
 def test_a_cell_has_its_unit(name: str, value: object, text: str) -> None:

@@ -125,7 +125,7 @@ def test_it_fits_the_terminal(width: int) -> None:
 @pytest.mark.parametrize("status", ["oom", "unsupported"])
 def test_a_table_in_which_all_failed_can_be_shown(status: str) -> None:
     """Without a single time there is still a table; without a row it is said to be empty."""
-    text = shown(results(cases(), {case: (status, "") for case in cases()}))
+    text = shown(results(cases(), dict.fromkeys(cases(), (status, ""))))
     assert text.count("nothing was measured") == 2
     assert text.count(status) == 8
     assert shown(results(cases()).iloc[:0]) == "no results\n"

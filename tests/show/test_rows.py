@@ -1,6 +1,5 @@
 """Rows as plain values."""
 
-import pytest
 
 from bench.plan.case import Case
 from bench.show.rows import (
