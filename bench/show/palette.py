@@ -117,10 +117,13 @@ def ink(colour: str) -> str:
 
 
 def on_both(colour: str) -> str:
-    """Return a colour of a picture as CSS for a page that is light or dark: a variable of the page, or two colours."""
+    """Return a colour of a picture as CSS for a page that is light or dark: a variable of the page, or two colours.
+
+    One as dark as ink is ink.
+    """
     names = {value: name for name, value in COLOURS.items()}
-    if colour in names:
-        return f"var(--{names[colour]})"
+    if colour in names or _luminance(colour) < _luminance(COLOURS["ink"]):
+        return f"var(--{names.get(colour, 'ink')})"
     lighter = _readable(colour, "#ffffff", DARK)
     return colour if lighter == colour else f"light-dark({colour},{lighter})"
 

@@ -31,7 +31,7 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
     rows, baseline = plain(table), baseline_of(table)
     points = grouped(rows, point_of)
     joined = {point_of(row) for axis in AXES for group in groups(rows, axis) for row in group}
-    if baseline and 1 < len(points) - len(joined) and len(points) <= MOST and any(value(row, SPEEDUP) for row in rows):
+    if baseline and len(points) - len(joined) > 1 and len(points) <= MOST and any(value(row, SPEEDUP) for row in rows):
         yield picture(points, baseline)
 
 

@@ -7,6 +7,7 @@ import functools
 import io
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +24,16 @@ from scipy.optimize import isotonic_regression
 from bench.show.palette import COLOURS, ink, on_both
 from impls.catalogue import Style
 
-WIDTH, HEIGHT, EDGE = 3.9, 2.8, 0.08
+WIDTH, HEIGHT, EDGE = 3.3, 2.7, 0.06
 """The usual size of axes, small enough for a telephone, and the edge around all."""
 
 DPI, LARGEST_PIXELS = 130, 60_000
 """The resolution of a PNG, and its largest width or height, which Matplotlib limits."""
 
-LINE, TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 0.17, 11.0, 9.0, 8.0
+LINE, TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 0.17, 11.0, 9.5, 8.5
 """The height of a line of text, and sizes of text."""
 
-LINE_LETTERS = 76
+LINE_LETTERS = 72
 """The characters of a line of words above and below the axes."""
 
 BAND_ROOM, AXIS_ROOM, LEAST_SPAN, SHORT = 1.5, 0.06, 1.1, 4.0
@@ -40,7 +41,8 @@ BAND_ROOM, AXIS_ROOM, LEAST_SPAN, SHORT = 1.5, 0.06, 1.1, 4.0
 spans at least, and that below which its ticks are even."""
 
 RC = {
-    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # a page without it takes the browser's own
     "font.size": TEXT_SIZE,
     "text.color": COLOURS["ink"],
     "text.parse_math": False,
@@ -94,7 +96,7 @@ class Picture:
         text = file.getvalue()
         text = text[text.index("<svg") :]
         text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", text, flags=re.DOTALL)
-        text = re.sub(r'(<g) id="[^"]*"', r"\1", text)
+        text = re.sub(r'(?<=<g) id="[^"]*"| transform="rotate\(-0 [^"]*"', "", text)
         text = re.sub(r'(?<= (?:d|x|y)=")[^"]*', lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), text)
         text = re.sub(r"#[0-9a-f]{6}(?=[;\"])", lambda match: on_both(match[0]), text)
         return re.sub(r"\n\s*", "\n", text).strip()
@@ -112,24 +114,27 @@ def finished(axes: Axes, name: str, heading: str, facts: Sequence[str], notes: S
     """Return the picture of a sheet: heading and facts above the axes, notes below."""
     figure: Any = axes.figure
     wide, high = map(float, figure.get_size_inches())
-    left, above = -0.75 / wide, 0.15
+    drawn = axes.get_tightbbox().transformed(figure.dpi_scale_trans.inverted())  # type: ignore[union-attr]
+    left, above = drawn.x0 / wide, max(drawn.y1, high) + 0.1
     for lines, options in ((wrapped(facts), {"color": COLOURS["quiet"], "size": SMALL_SIZE}),
                            ([heading], {"weight": "bold", "size": TITLE_SIZE})):  # fmt: skip
-        figure.text(left, 1 + above / high, "\n".join(lines), va="bottom", **options)
+        figure.text(left, above / high, "\n".join(lines), va="bottom", **options)
         above += LINE * len(lines) + 0.05
-    below = 0.55 if axes.get_xlabel() else 0.35
-    figure.text(left, -below / high, "\n".join(wrapped(notes)), size=SMALL_SIZE, color=COLOURS["quiet"], va="top")
+    figure.text(left, (drawn.y0 - 0.12) / high, "\n".join(wrapped(notes)), size=SMALL_SIZE, color=COLOURS["quiet"],
+        va="top")  # fmt: skip
     return Picture(name, heading, facts, figure)
 
 
 def wrapped(words: Iterable[str], letters: int = LINE_LETTERS) -> list[str]:
-    """Return words in lines of so many letters, with a dot between two; a word is never broken."""
+    """Return words in lines of so many letters, with a dot between two; one that is longer than a line is broken."""
     lines: list[str] = []
     for word in words:
-        if lines and len(lines[-1]) + len(word) + 3 <= letters:
-            lines[-1] += f" · {word}"
+        first, *rest = textwrap.wrap(word, letters) or [""]
+        if lines and len(lines[-1]) + len(first) + 3 <= letters:
+            lines[-1] += f" · {first}"
         else:
-            lines.append(word)
+            lines.append(first)
+        lines += rest
     return lines
 
 
