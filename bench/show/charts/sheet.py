@@ -155,7 +155,7 @@ def marks(axes: Axes, of: Style, xs: Sequence[float], ys: Sequence[float], *, lo
           highs: Sequence[float] = (), **options: Any) -> None:  # fmt: skip
     """Draw marks of a style, with their intervals along the horizontal axis if they have some."""
     errors = [np.subtract(xs, lows), np.subtract(highs, xs)] if lows else None
-    axes.errorbar(xs, ys, xerr=errors, elinewidth=1.0, capsize=1.8, **{**look(of, line=False), **options})  # type: ignore[arg-type]
+    axes.errorbar(xs, ys, xerr=errors, elinewidth=1.0, capsize=1.8, **{**look(of, line=False), **options})
 
 
 def logarithmic(
