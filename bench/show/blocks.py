@@ -16,11 +16,10 @@ QUIET: Final = "quiet"
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a page: its text, the number by which its column is sorted, None for a text, and what it unfolds."""
+    """A cell of a page: its text, and the number by which its column is sorted, None for a text."""
 
     text: str
     number: float | None = None
-    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -29,16 +28,13 @@ class Column:
 
     `text` is the cell of a row, `number` what a page sorts by: a column without one has texts, which stand to the left.
     A narrow terminal drops columns of high `rank` first, those of rank 0 never, then one that `folds` takes lines.
-    `key` names the column to the script of a page, `more` is what a page unfolds. `tone` is that of a cell in a
-    terminal; with `is_code` Markdown writes it as code.
+    `tone` is that of a cell in a terminal; with `is_code` Markdown writes it as code.
     """
 
     heading: str
     text: Callable[[Any], str]
     number: Callable[[Any], float | None] | None = None
     rank: int = 0
-    key: str = ""
-    more: Callable[[Any], str] | None = None
     tone: Callable[[Any], str] | None = None
     folds: bool = False
     is_code: bool = False
@@ -47,7 +43,7 @@ class Column:
         """Return the whole cell of a row."""
         text = self.text(row)
         number = self.number(row) if self.number and text else None
-        return Cell(text, None if number is None else float(number), self.more(row) if self.more else "")
+        return Cell(text, None if number is None else float(number))
 
 
 def right(_row: Any) -> None:

@@ -42,12 +42,8 @@ MEANINGS: Mapping[str, str] = {
 }
 """What the columns mean whose cells say more than a value in its unit."""
 
-IMPLEMENTATION = Column(
-    "implementation", lambda row: str(row["implementation"]), key="implementation", folds=True, is_code=True
-)
-LETTERS = Column(
-    "doubt", lambda row: "".join(flag.letter for flag in flags(row)) if is_measured(row) else "", key="flags"
-)
+IMPLEMENTATION = Column("implementation", lambda row: str(row["implementation"]), folds=True, is_code=True)
+LETTERS = Column("doubt", lambda row: "".join(flag.letter for flag in flags(row)) if is_measured(row) else "")
 
 
 def default(baseline: str | None) -> list[Column]:
@@ -57,13 +53,13 @@ def default(baseline: str | None) -> list[Column]:
 
 def chosen(names: Iterable[str], baseline: str | None) -> list[Column]:
     """Return the implementation and these columns."""
-    return [IMPLEMENTATION, *(named(name, baseline) for name in names if name != IMPLEMENTATION.key), LETTERS]
+    return [IMPLEMENTATION, *(named(name, baseline) for name in names if name != "implementation"), LETTERS]
 
 
 def of_page(rows: Sequence[Row], baseline: str | None) -> list[Column]:
     """Return the columns of a page with these rows, which have a `label`: those that any row has."""
     shown = [
-        Column("point", lambda row: str(row["label"]), key="point"),
+        Column("point", lambda row: str(row["label"])),
         IMPLEMENTATION,
         LETTERS,
         *(named(name, baseline) for name in HEADINGS),
@@ -85,8 +81,6 @@ def named(name: str, baseline: str | None, rank: int = 0) -> Column:
         text,
         (lambda row: row[name]) if is_number else None,
         rank,
-        name,
-        (lambda row: ", ".join((row["kernels"] or "").split(";"))) if name == "kernels" else None,
         folds=not is_number and name not in HEADINGS,
     )
 

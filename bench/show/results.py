@@ -25,6 +25,7 @@ from bench.show.blocks import (
     definitions,
     right,
 )
+from bench.show.columns import HEADINGS
 from bench.show.doubts import control_warning
 from bench.show.rows import (
     against_data_sheets,
@@ -67,7 +68,7 @@ def results(
     yield Lines([" · ".join(filter(None, about)), *against_data_sheets(times)])
     first = Column("point", lambda row: str(row["use"]))
     yield Table([first, *columns], rows, indent=2, tone=lambda row: str(row["tone"]), in_sections=True)
-    if any(column.key == "slowdown_high" and any(map(column.text, times)) for column in columns):
+    if any(column.heading == HEADINGS["slowdown_high"] and any(map(column.text, times)) for column in columns):
         yield from (GAP, Lines([READING], QUIET))
     if letters := {flag.letter: _meaning(flag) for flag in legend([flag for row in times for flag in flags(row)])}:
         yield from (GAP, definitions(letters, tone=WARNING))
