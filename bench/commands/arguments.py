@@ -16,10 +16,11 @@ from bench.store.journal import JOURNAL
 if TYPE_CHECKING:
     from bench.analyse.analysed_run import AnalysedRun
 
-FORMATS = ("terminal", "markdown", "json")
+FORMATS = ("text", "markdown", "json")
 """The formats of what `duel` and `advise` say."""
 
-COMPARE_FORMATS = ("terminal", "markdown", "csv", "json")
+COMPARE_FORMATS = ("text", "markdown", "csv", "json")
+
 MOST_POINTS = 100
 """The most points that `show` prints in a terminal if none are asked for; a file gets all."""
 
@@ -80,10 +81,9 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     add_option("new", metavar="NEW", type=_saved, help="a run folder or a results.csv")
     add_option(
         "--margin",
-        metavar="SHARE",
-        type=float,
-        default=MARGIN,
-        help=f"a change up to this share is not acted on (default: {MARGIN})",
+        metavar="1%",
+        default=str(MARGIN),
+        help=f"smaller changes are neither slower nor faster (default: {MARGIN:.0%}%)",
     )
     add_option(
         "--fail-on",
