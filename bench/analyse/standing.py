@@ -35,13 +35,6 @@ NOT_TOLD: Final = "these rows don't tell what to use"
 DECIDED = 1.10
 """An implementation is named if it costs at most this: a wider bound tells a user nothing."""
 
-LEAST_REPLICATES = 3
-"""How long an answer still takes is not foretold from fewer: two scatter by chance from nothing to three times as much.
-"""
-
-MOST_FURTHER_S = 24 * 3600.0
-"""To measure a point for longer than a day is no advice."""
-
 STANDINGS = (FASTEST, NAMED, OPEN, SLOWER)
 """The standings of rows, in the order of the rows of a point."""
 
@@ -58,13 +51,11 @@ class Place:
     `standing` is FASTEST if all others are shown to be slower, NAMED for the one to use otherwise, OPEN if it may be
     the fastest, SLOWER if it is shown not to be; None without a rival. `slowdown` is its time relative to
     the fastest, with bounds that hold at once for the rows of the point; None if that isn't known.
-    `further` is how many times as much as was measured would bring the upper bound of the named one to GOOD.
     """
 
     rank: int
     standing: str | None = None
     slowdown: Interval | None = None
-    further: float = math.nan
 
 
 def is_to_use(name: str) -> bool:
@@ -112,8 +103,7 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
     order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), slowdown.value[at]))
     intervals = np.stack([slowdown.value, slowdown.low, slowdown.high], axis=-1).tolist()
     return {
-        of.names[at]: Place(rank, standings[at], Interval(*intervals[at]), float(slowdown.further[at]))
-        for rank, at in enumerate(order, start=1)
+        of.names[at]: Place(rank, standings[at], Interval(*intervals[at])) for rank, at in enumerate(order, start=1)
     }
 
 

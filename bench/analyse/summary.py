@@ -13,9 +13,6 @@ import pandas as pd
 
 from bench.analyse.rows import Row, grouped, known
 from bench.analyse.standing import (
-    LEAST_REPLICATES,
-    MOST_FURTHER_S,
-    NAMED,
     Answer,
     Place,
     answer,
@@ -26,10 +23,8 @@ from bench.analyse.standing import (
 )
 from bench.plan.case import CONTROL, Case, Point
 from bench.plan.device import HOST
-from bench.plan.verdicts import OPEN
-from bench.stats.best import GOOD
 from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, contrasts, own_errors, prior, values
-from bench.stats.estimates import MEDIAN_EFFICIENCY, Array, Estimates, half_widths, t_quantile
+from bench.stats.estimates import MEDIAN_EFFICIENCY, MOST_FACTOR, Array, Estimates, half_widths, t_quantile
 from bench.store.journal import latest
 from bench.store.metrics import combine, derive
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record
@@ -158,20 +153,6 @@ class Summary:
         except (ValueError, TypeError):  # a journal that was written by hand
             return None
 
-    def further_s(self, point: Point) -> float:
-        """Return about how many more seconds a point needs until the one to use costs GOOD at most, 0 if none help.
-
-        One without a bound takes as long again, and one of too few replicates to tell.
-        """
-        rows = self.rows(point)
-        named = next((row for row in rows if row["standing"] == NAMED), None)
-        if named is None or (named["slowdown_high"] or math.inf) <= GOOD:
-            return 0.0
-        if named["slowdown_high"] is None or not _is_foretold(rows):
-            return self._points[point].effort_s
-        further_s = float(named.get("further_s") or 0.0)
-        return further_s if further_s <= MOST_FURTHER_S else 0.0
-
     def _current(self, point: Point) -> _PointSummary:
         """Return what a point's records say, after the variances were pooled anew if that is due."""
         if self._replicates > POOLED_ANEW * self._pooled_at:
@@ -182,6 +163,7 @@ class Summary:
         """Return the rows of a point, with errors by what the points so far say together."""
         own = self._current(point)
         variances, freedoms = self._level.moderate(*own.levels.T)
+        variances = np.fmax(variances, own.levels.T[0])  # an interval has room for the processes that it comes from
         cells_of = {
             case: {**cells, **(_latency_ends(cells, *level) if cells["status"] == "ok" else {})}
             for (case, cells), *level in zip(own.rows.items(), variances, freedoms, strict=True)
@@ -194,7 +176,7 @@ class Summary:
             compared = of.without(CONTROL)
             for name, error in zip(compared.names, own_errors(compared).tolist(), strict=True):
                 cells_of[Case(point, name)]["log_time_error"] = error
-            for name, cells in _standings(compared, cells_of.values(), own.effort_s).items():
+            for name, cells in _standings(compared, cells_of.values()).items():
                 cells_of[Case(point, name)].update(cells)
         return [{name: known(cells.get(name)) for name in COLUMNS} for cells in cells_of.values()]
 
@@ -255,10 +237,11 @@ def timed_s(record: Record) -> float:
 def _ratio(log: Estimates, factor: float) -> dict[str, Any]:
     """Return the cells of a speed-up; its error stands there without the factor by which the control widens it."""
     value, half = float(log.value), float(half_widths(log))
+    is_told = half <= math.log(MOST_FACTOR)
     return {
         "speedup": math.exp(value),
-        "speedup_low": math.exp(value - half),
-        "speedup_high": math.exp(value + half),
+        "speedup_low": math.exp(value - half) if is_told else None,
+        "speedup_high": math.exp(value + half) if is_told else None,
         "log_ratio_error": float(log.error) / factor,
         "log_ratio_freedom": float(log.freedom),
     }
@@ -270,6 +253,8 @@ def _latency_ends(cells: Mapping[str, Any], variance: float, freedom: float) -> 
     if count < 2:
         return {}
     half = float(t_quantile(freedom)) * math.sqrt(variance / count) * (MEDIAN_EFFICIENCY if count > 2 else 1.0)
+    if not half <= math.log(MOST_FACTOR):
+        return {}
     latency_s = cells["latency_s"]
     return {"latency_low_s": latency_s * math.exp(-half), "latency_high_s": latency_s * math.exp(half)}
 
@@ -297,7 +282,7 @@ def _seconds(cases: Iterable[Sequence[Record]]) -> tuple[float, dict[str, float]
     return max(least_s, len({record.process for record in records}) * min(gaps_s, default=0.0)), took_s
 
 
-def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float) -> dict[str, dict[str, Any]]:
+def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the cells of each implementation that say how it stands to the others of its point.
 
     Those that share no replicate with most others come last, without a slowdown, and so does the graph of a module.
@@ -307,15 +292,7 @@ def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]], effort_s: float
     ranked = places(joined, {name: cost(by_name[name]) for name in joined.names})
     alone = sorted((name for name in of.names if name not in ranked), key=lambda name: by_name[name]["latency_s"])
     last = {name: {"rank": rank} for rank, name in enumerate(alone, start=len(ranked) + 1)}
-    cells = {name: _cells(place, effort_s) for name, place in ranked.items()}
-    if not _is_foretold([{**by_name[name], **own} for name, own in cells.items()]):
-        cells = {name: {**own, "further_s": None} for name, own in cells.items()}
-    return cells | last
-
-
-def _is_foretold(rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether all rows that may be the fastest were measured in enough replicates to foretell an answer."""
-    return all(row["processes"] >= LEAST_REPLICATES for row in rows if row.get("standing") in (NAMED, OPEN))
+    return {name: _cells(place) for name, place in ranked.items()} | last
 
 
 def _joined(of: Contrasts) -> Contrasts:
@@ -324,13 +301,11 @@ def _joined(of: Contrasts) -> Contrasts:
     return of.only(max(groups, key=len, default=[]))
 
 
-def _cells(place: Place, effort_s: float) -> dict[str, Any]:
+def _cells(place: Place) -> dict[str, Any]:
     cells: dict[str, Any] = {"rank": place.rank, "standing": place.standing}
     if place.slowdown:
         ends = (place.slowdown.value, place.slowdown.low, place.slowdown.high)
         cells |= dict(zip(("slowdown", "slowdown_low", "slowdown_high"), ends, strict=True))
-    if place.standing == NAMED and place.further > 0:
-        cells["further_s"] = place.further * effort_s
     return cells
 
 

@@ -27,9 +27,6 @@ SILENT_S = 1.0
 START = "starting workers (importing torch)"
 """What every command that measures waits for first."""
 
-LOG_LINE = 118
-"""The longest line of a point in a log, in characters."""
-
 BAR = 12
 """The width of the bar in characters."""
 
@@ -153,32 +150,26 @@ class Progress:
         self._display.update(self._task, completed=share, description=text, refresh=True)
 
     def told(self, point: Point, answer: "Answer | None" = None) -> None:
-        """Print the line of a point: after its base, and again once its answer is good, or when the race is over.
-
-        Without an answer the point is done, and in a race nothing more is measured.
-        """
+        """Print the line of a point after its base, and again once its answer is good; without one the point is done."""
         before = self._answers.get(point)
         self._waiting.discard(point)
         if answer is not None:
             self._answers[point] = answer
-        if before is None:
+        is_first = point not in self._numbers
+        if is_first:
             self._numbers[point] = len(self._numbers) + 1
-        is_settled = answer is None or answer.is_good
-        if before is None or (is_settled and not before.is_good):
-            is_over = self._sweep.effort.race and answer is None
-            self._print(point, None if is_over else self._left_s())
+        if is_first or (answer is not None and answer.is_good and before is not None and not before.is_good):
+            self._print(point)
 
-    def _print(self, point: Point, left_s: float | None) -> None:
+    def _print(self, point: Point) -> None:
         """Print the line of a point, with what it says so far."""
         from bench.show.answer import At, choice_of
         from bench.show.summary import log_line
 
-        rows = self._run.rows(point)
+        rows, left_s = self._run.rows(point), self._left_s()
         at = At(point, self._labels[point], tuple(rows), choice_of(rows))
         left = units.duration(left_s) if left_s else ""
-        width = self._console.width if self._console.is_terminal else LOG_LINE
-        total = len(self._points)
-        self._say(log_line(at, self._numbers[point], total, left, self._sweep.baseline, width))
+        self._say(log_line(at, self._numbers[point], len(self._points), left, self._sweep.baseline))
 
     def _left_s(self) -> float | None:
         """Return the seconds that are left, None if nothing is or nothing tells.

@@ -66,18 +66,16 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None) -> int:
     if not run.contents.records:
         return FINE
     from bench.show import summary
+    from bench.show.answer import points_of
 
-    saved, shown = run.saved, console()
-    end, width = summary.blocks(saved.whole, run.sweep.baseline, run.sweep), min(shown.width, summary.WIDEST)
+    saved, shown, baseline = run.saved, console(), run.sweep.baseline
+    end, width = summary.blocks(saved.whole, baseline, run.sweep), min(shown.width, summary.WIDEST)
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(f"warning: {warning}")
-    for line in summary.go_on(_command(run), run.sweep.effort, run.summary, run.sweep.points):
-        say(line)
+    say(*summary.go_on(_command(run), run.sweep.effort, points_of(saved.whole, run.sweep)))
     is_drawn = not run.has_new and saved.page.exists() and not saved.traces.exists()
-    page = saved.page if is_drawn else _drawn(saved)
-    for line in summary.where(run.folder, page):
-        say(line)
+    say(summary.where(run.folder, saved.page if is_drawn else _drawn(saved)))
     return _status(run, fail_on)
 
 
@@ -123,7 +121,7 @@ MADE_AT_END: Any = (
 
 
 def _status(run: "Run", fail_on: tuple[str, ...] | None) -> int:
-    """Return the status of a run, and say why it is BAD, each reason once."""
+    """Return the status of a run, and say in a line why it is BAD."""
     from bench.show.failures import failing
 
     bad, gpus = Counter[str](), run.environment.identity["gpus"]
@@ -133,9 +131,7 @@ def _status(run: "Run", fail_on: tuple[str, ...] | None) -> int:
         bad.update([", ".join(reason.brief for reason in of)] if of else [])
     if not bad:
         return FINE
-    say(f"failed, so the exit status is 1: {sum(bad.values())} of {counted(len(run.sweep.points), 'point')}")
-    for reason, count in bad.items():
-        say(f"  {reason}" + (f" (at {count} points)" if count > 1 else ""))
+    say(f"exit status 1: {'; '.join(bad)} ({sum(bad.values())} of {counted(len(run.sweep.points), 'point')})")
     return BAD
 
 

@@ -4,15 +4,21 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bench.analyse.forecast import work
 from bench.analyse.standing import Answer, rough
 from bench.engine.schedule import Measuring, complete
 from bench.machine import monotonic
 from bench.plan.case import Point
+from bench.plan.layers import flops
 from bench.sampling.rounds import LEAST_ROUNDS, Length
 
 UNKNOWN_GROWTH = 3.0
 """How many times as much as was measured is expected to be needed if nothing tells."""
+
+
+def work(point: Point) -> float:
+    """Return how long a point takes beside the smallest one, which takes 1."""
+    return 1.0 + float(flops(point) or 0) / point.kind.doubling_flops
+
 
 Answered = Callable[[Point, Answer], None]
 """`answered(point, answer)` is called after each answer at a point, the first one after its base."""

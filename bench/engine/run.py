@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from bench.analyse.analysed_run import AnalysedRun, in_order
-from bench.analyse.forecast import LEAST_RACE_S
 from bench.analyse.rows import Row, grouped
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
@@ -36,6 +35,9 @@ from bench.store.environment import Environment
 from bench.store.files import Lock
 from bench.store.journal import latest
 from bench.store.record import Origin, Record
+
+LEAST_RACE_S = 30.0
+"""A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
 
 PAIR = 2
 """The members of a replicate in which one that runs out of memory doesn't fit at all."""

@@ -1,58 +1,27 @@
-"""What to use, in sentences: at a point, the same wherever a point is shown, and over a whole run."""
+"""What to use, in words: at a point, and over a whole run."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.flags import launch_bound
-from bench.analyse.rows import grouped
-from bench.analyse.standing import (
-    ALONE,
-    FASTEST,
-    NAMED,
-    NOT_TOLD,
-    NOTHING,
-    UNDECIDED,
-    Choice,
-    choice,
-    is_to_use,
-)
+from bench.analyse.flags import launch_bound, mostly_disturbed
+from bench.analyse.rows import Row, grouped, plain, point_of, speedup_of
+from bench.analyse.standing import ALONE, DECIDED, FASTEST, NAMED, NOTHING, UNDECIDED, Choice, choice, is_to_use
 from bench.plan.case import Point
 from bench.plan.device import GRAPH, HOST, QUESTIONS
-from bench.plan.errors import NOT_FINITE
 from bench.plan.sweep import Sweep
-from bench.plan.verdicts import SLOWER
-from bench.show import blocks
-from bench.show.columns import latency_text, speedup_text
-from bench.show.rows import Row, by_point, measured, unmeasured
-from bench.show.text import MOST, any_of, capital, counted, listed, more, names, share_of, times
+from bench.show import blocks, intervals
+from bench.show.rows import measured, unmeasured
+from bench.show.text import LONGEST_NAME, capital, counted, listed, more, names, share_of, times
 from bench.stats.best import GOOD
 from bench.store import units
 from bench.store.table import without_control
 from impls.catalogue import name_of
 
 MOST_NAMED = 3
-"""At most this number of points is named in a sentence; more are counted."""
-
-UNSURE = 1.15
-"""A choice that can cost as much as this is hardly better than none."""
-
-FASTEST_MEANS = "fastest: all others are shown to be slower, the next one by so much"
-"""What it means that one is the fastest."""
-
-OF_FEW_PROCESSES = {
-    1: ("One process gives no bound.", "in one process, which gives no bound"),
-    2: (
-        "Two processes alone give no scatter: bounds lean on what all points have in common.",
-        "in two processes, which alone give no scatter: its bound leans on what all points have in common",
-    ),
-}
-"""What so few processes tell, if all that are named were measured in so many, and if some were."""
-
-OF_RATIOS = "All that is said of ratios is of 99 %"
-"""The probability with which bounds and intervals of ratios hold."""
+"""At most this number of points is named in a sentence; others are counted."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +70,10 @@ def choice_of(rows: Sequence[Row]) -> Choice:
 
 def points_of(table: pd.DataFrame, planned: Sweep | None = None) -> list[At]:
     """Return what a table of results says of each of its points, in their order, then the other points of its plan."""
-    rows_at = by_point(without_control(table))
+    rows_at = grouped(plain(without_control(table)), point_of)
     others = [point for point in planned.points if point not in rows_at] if planned else []
     number = len(planned.implementations) if planned else 0
-    labels = names([*rows_at, *others])
+    labels = names([*rows_at, *others], LONGEST_NAME)
     return [
         At(point, labels[point], tuple(rows), choice_of(rows), number)
         for point, rows in [*rows_at.items(), *((point, []) for point in others)]
@@ -114,7 +83,8 @@ def points_of(table: pd.DataFrame, planned: Sweep | None = None) -> list[At]:
 def use(of: Choice) -> str:
     """Return what to use: `sdpa`, or `not decided: sdpa or eager`."""
     if of.standing == UNDECIDED:
-        return f"{UNDECIDED}: {any_of([of.name, *of.rivals])}"
+        rivals = of.rivals if len(of.rivals) == 1 else [counted(len(of.rivals), "other")]
+        return f"{UNDECIDED}: {' or '.join([of.name, *rivals])}"
     if of.standing == ALONE:
         return f"{of.name} ({ALONE})"
     return of.name or of.standing
@@ -143,39 +113,142 @@ def tone(of: Choice) -> str:
     """Return a good tone if a choice costs next to nothing, a bad one if nothing was measured."""
     if of.standing == NOTHING:
         return blocks.BAD
-    return blocks.GOOD if of.standing == FASTEST or of.bound <= GOOD else blocks.HEAD
+    return blocks.GOOD if of.is_decided and of.bound <= GOOD else blocks.PLAIN
 
 
 def certainty(of: Choice) -> float:
-    """Return how sure a choice is, from 0 to 1: that of a fastest one is 1, that of one without a bound 0."""
-    if of.standing == FASTEST:
-        return 1.0
-    if of.standing not in (NAMED, UNDECIDED) or math.isnan(of.bound):
-        return 0.0
-    return max(0.0, 1 - math.log(of.bound) / math.log(UNSURE))
+    """Return how sure a choice is, from 0 to 1: that of a fastest one is 1, that of one that isn't decided 0."""
+    return 1 - math.log(of.bound) / math.log(DECIDED) if of.is_decided else 0.0
+
+
+def speedup_cell(row: Row | None, baseline: str | None) -> str:
+    """Return a row's ratio to the baseline with its interval, `baseline` for that itself, or why there is none."""
+    if row is None:
+        return ""
+    if row["implementation"] == baseline:
+        return "baseline"
+    if row["speedup"] is not None and mostly_disturbed(row):
+        return "disturbed"
+    return intervals.ratio(speedup_of(row)) if row["speedup"] is not None else ""
 
 
 def answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
     """Return the answer for the points of each kind of device and each timing, because none is chosen for several."""
     groups = grouped(points, lambda at: (at.point.kind, at.point.timing))
-    kinds = dict.fromkeys(kind for kind, _ in groups)
-    told = []
+    kinds, told = dict.fromkeys(kind for kind, _ in groups), []
     for (kind, timing), members in groups.items():
-        labels = names([at.point for at in members]) if len(groups) > 1 else {}
-        first, *rest = _answer([replace(at, label=labels.get(at.point, at.label)) for at in members], baseline)
-        has_others = any(each is kind and other != timing for each, other in groups)
-        of = [f"on the {kind.title}"] * (len(kinds) > 1) + [QUESTIONS[timing]] * has_others
-        first = f"{capital(', '.join(of))}, {first[0].lower()}{first[1:]}" if of else first
-        measured = [other for each, other in groups if each is kind]
-        told.append([first, *rest, *_waiting(members, measured)])
+        timings = [other for of, other in groups if of is kind]
+        of = [f"on the {kind.title}"] * (len(kinds) > 1) + [QUESTIONS[timing]] * (len(timings) > 1)
+        first, *rest = _answer(members, baseline)
+        told.append([f"{capital(', '.join(of))}: {first}" if of else first, *rest, *_waiting(members, timings)])
     return told
+
+
+def answer(points: Sequence[At], baseline: str | None) -> list[str]:
+    """Return in a few sentences what to use, where another one is faster, and what isn't decided."""
+    return [sentence for of_kind in answers(points, baseline) for sentence in of_kind]
+
+
+def _answer(points: Sequence[At], baseline: str | None) -> list[str]:
+    """Return the answer for points of one kind of device and one timing."""
+    tried = [at for at in points if at.rows]
+    chosen = [at for at in tried if at.choice.name]
+    if not chosen:
+        return [f"Nothing was measured: none of {counted(sum(at.cases for at in points), 'case')} is ok."]
+    compared = [at for at in chosen if at.choice.standing != ALONE]
+    if not compared:
+        named = dict.fromkeys(at.choice.name for at in chosen)
+        return [f"Nothing was compared: only {listed([*named])} was measured."]
+    name = everywhere(compared)
+    undecided = _undecided([at for at in compared if not at.choice.is_decided], points)
+    if not name:
+        return undecided
+    rows = [(at, row) for at in compared if (row := at.row(name))]
+    beaten = [(at, row) for at, row in rows if _is_beaten(row)]
+    good = [(at, row) for at, row in rows if (row["slowdown_high"] or math.inf) <= DECIDED and (at, row) not in beaten]
+    first = f"Use {name}: {_bound([row for _, row in good], points)}{_gain(good, baseline)}."
+    return [first, *_except(name, beaten), *undecided]
+
+
+def _is_beaten(row: Row) -> bool:
+    """Return whether another implementation is faster, and by more than what counts as good may be."""
+    return (row["slowdown_low"] or 1.0) > 1 and not (row["slowdown_high"] or math.inf) <= GOOD
+
+
+def everywhere(points: Sequence[At]) -> str:
+    """Return the implementation to use if one is to be chosen for all points; empty if no point decides for one.
+
+    Of those that a point decides for, and that were measured at most of these points, it is the one whose upper bounds
+    are least on the whole; a bound that is not known counts as the slowdown itself. Of several whose bounds are all
+    GOOD or less it is the one that is named at most points.
+    """
+    decided = dict.fromkeys(at.choice.name for at in points if at.choice.is_decided)
+
+    def demerit(name: str) -> tuple[bool, int, float, int, float]:
+        rows = [row for at in points if (row := at.row(name))]
+        bounds = [row["slowdown_high"] or row["slowdown"] or 1.0 for row in rows]
+        whole = sum(map(math.log, bounds))
+        named = sum(at.choice.name == name for at in points)
+        is_apart = name_of(name).entry.for_profiles or not is_to_use(name)
+        return is_apart, -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
+
+    return min(decided, key=demerit, default="")
+
+
+def _bound(rows: Sequence[Row], points: Sequence[At]) -> str:
+    """Return the most that a choice costs, by its rows: `within 1.6% of the fastest at all 3 points`."""
+    most = max(row["slowdown_high"] for row in rows)
+    cost = "the fastest" if most == 1 else f"within {more(most)} of the fastest"
+    return f"{cost} at {share_of(len(rows), len(points))} points" if points[1:] else cost
+
+
+def _gain(good: Sequence[tuple[At, Row]], baseline: str | None) -> str:
+    """Return how fast a choice is beside the baseline, empty if it is the baseline, or if no ratio is sure."""
+    rows = [row for _, row in good if row["speedup_low"] is not None and not mostly_disturbed(row)]
+    if not rows or rows[0]["implementation"] == baseline:
+        return ""
+    if len(good) == 1:
+        return f", {speedup_cell(rows[0], baseline)} as fast as {baseline}"
+    ratios = sorted(row["speedup"] for row in rows)
+    ends = dict.fromkeys([units.ratio(ratios[0]).removesuffix("x"), units.ratio(ratios[-1]).removesuffix("x")])
+    return f", {' to '.join(ends)}x as fast as {baseline}"
+
+
+def _except(name: str, beaten: Sequence[tuple[At, Row]]) -> Iterator[str]:
+    """Yield at which points another one is faster, those first at which that costs most."""
+    worst = sorted(beaten, key=lambda pair: -float(pair[1]["slowdown_low"]))
+    parts = [
+        f"{at.label}: {at.choice.name if at.choice.is_decided else 'another'} ({name} takes {_between(row)} as long)"
+        for at, row in worst[:MOST_NAMED]
+    ]
+    if rest := len(worst) - MOST_NAMED if len(worst) > MOST_NAMED else 0:
+        parts.append(f"{counted(rest, 'other point')}")
+    if parts:
+        yield f"Except {'; '.join(parts)}."
+
+
+def _between(row: Row) -> str:
+    low, high = times(row["slowdown_low"], up=False), row["slowdown_high"]
+    return f"{low} or more" if high is None else f"{low.removesuffix('x')} to {times(high)}"
+
+
+def _undecided(left: Sequence[At], points: Sequence[At]) -> list[str]:
+    """Return at which points nothing is named, and between what."""
+    if not left:
+        return []
+    if not points[1:]:
+        return [f"{capital(words(left[0].choice))}."]
+    if len(left) <= MOST_NAMED:
+        each = (f"{words(at.choice).removeprefix(f'{UNDECIDED}: ')} at {at.label}" for at in left)
+        return [f"{capital(UNDECIDED)}: {'; '.join(each)}."]
+    return [f"{capital(UNDECIDED)} at {share_of(len(left), len(points))} points."]
 
 
 def _waiting(points: Sequence[At], timings: Collection[str]) -> Iterator[str]:
     """Yield at which points nobody sees the GPU's time of the one to use, because the host needs longer."""
-    bound = [at for at in points if (row := at.first) and launch_bound(row)]
-    where = f"At {_where(len(bound), points)}" if points[1:] else "Here"
-    yield from bound_by_host([row for at in bound if (row := at.first)], where, timings)
+    bound = [row for at in points if (row := at.first) and launch_bound(row)]
+    where = f"At {share_of(len(bound), len(points))} points" if points[1:] else "Here"
+    yield from bound_by_host(bound, where, timings)
 
 
 def bound_by_host(rows: Sequence[Row], where: str, timings: Collection[str]) -> Iterator[str]:
@@ -189,206 +262,6 @@ def bound_by_host(rows: Sequence[Row], where: str, timings: Collection[str]) -> 
     ends = " to ".join(dict.fromkeys([units.seconds(min(needs)), units.seconds(max(needs))]))
     is_graph = rows[0]["timing"] == GRAPH
     others = [each for each in ([HOST] if is_graph else [HOST, GRAPH]) if each not in timings]
-    measures = f"; --timing {','.join(others)} measures {'both' if others[1:] else 'that'}" if others else ""
-    yield (
-        f"{where} the host needs {ends} to {'launch the graph' if is_graph else 'queue a call'}, which is no less than "
-        f"what the GPU needs: who calls it waits for the host"
-        f"{'' if is_graph else ', unless it is captured as a graph'}{measures}."
-    )
-
-
-def answer(points: Sequence[At], baseline: str | None) -> list[str]:
-    """Return in a few sentences what to use, what that can cost, and how it compares with the baseline."""
-    return [sentence for of_kind in answers(points, baseline) for sentence in of_kind]
-
-
-def _answer(points: Sequence[At], baseline: str | None) -> list[str]:
-    """Return the answer for points of one kind of device."""
-    tried = [at for at in points if at.rows]
-    chosen = [at for at in tried if at.choice.standing != NOTHING]
-    if not chosen:
-        reasons = [str(row["detail"]) for at in tried for row in at.rows]
-        cause = [f"{capital(reasons[0])}."] if reasons and all(NOT_FINITE in each for each in reasons) else []
-        return [*cause, f"Nothing was measured: none of {counted(sum(at.cases for at in points), 'case')} is ok."]
-    named = dict.fromkeys(at.choice.name for at in chosen if at.choice.name)
-    if len(tried) == 1:
-        (at,) = chosen
-        first = f"at {at.label}, {_where(1, points)}: {words(at.choice)}" if points[1:] else words(at.choice)
-        return [f"{capital(first)}.", *_times_of([*named], chosen, baseline), *_of_own(chosen, baseline)]
-    compared = [at for at in chosen if at.choice.standing != ALONE]
-    if not compared:
-        where = f"at {_where(len(chosen), points)}"
-        first = f"Nothing can be compared: only one implementation was measured {where} ({listed([*named])})."
-        return [first, *_times_of([*named], chosen, baseline)]
-    name = everywhere(compared)
-    known = [at for at in compared if at.row(name)]
-    if 2 * len(known) <= len(tried):
-        most = _where(len(known), points)
-        first = f"No implementation is named for all points: none is compared with others at more than {most}."
-        return [first, *filter(None, [_sureness(compared, points), _alone(chosen)]), *_of_own(chosen, baseline)]
-    gain = _gain(name, compared, baseline)
-    sentences = _use(name, compared, points), gain and f"{name} {gain}.", _sureness(compared, points)
-    return [*filter(None, [*sentences, _few_processes(compared), _alone(chosen)]), *_of_own(chosen, baseline)]
-
-
-def _where(some: int, points: Sequence[At]) -> str:
-    """Return how many of the planned points so many are: `all 3 points`, or `the 3 of 90 points that were measured`."""
-    tried = sum(bool(at.rows) for at in points)
-    if tried == len(points):
-        return f"{share_of(some, tried)} points"
-    of_plan = f"the {tried:,} of {len(points):,} points that {'was' if tried == 1 else 'were'} measured"
-    return of_plan if some == tried else f"{some:,} of {of_plan}"
-
-
-def _times_of(names: Sequence[str], points: Sequence[At], baseline: str | None) -> Iterator[str]:
-    """Yield for each of these implementations what a call takes, and its ratio to the baseline if it isn't that."""
-    for name in names:
-        if takes := _from_to(name, points, "latency_s", latency_text):
-            ratio = _gain(name, points, baseline)
-            yield f"{name} takes {takes} a call{f'; it {ratio}' if ratio else ''}."
-
-
-def _from_to(name: str, points: Sequence[At], column: str, text: Callable[[Row], str]) -> str:
-    """Return the text of an implementation's row where a column is least, and where it is most, each with its point.
-
-    An only point needs no name. Empty if no row has a value.
-    """
-    pairs = [(at, row) for at in points if (row := at.row(name)) and row[column]]
-    if not pairs:
-        return ""
-    ends = [choose(pairs, key=lambda pair: float(pair[1][column])) for choose in (min, max)]
-    low, high = (text(row) if len(points) == 1 else f"{text(row)} ({at.label})" for at, row in ends)
-    return low if low == high else f"from {low} to {high}"
-
-
-def _of_own(points: Sequence[At], baseline: str | None) -> Iterator[str]:
-    """Yield the time and the ratio of the implementation of a user's own that isn't named alone.
-
-    Of several the tables have it, each with the same numbers in a row.
-    """
-    names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
-    said = {points[0].choice.name} if len(points) == 1 else set()
-    own = [name for name in names if name_of(name).is_own]
-    yield from _times_of([name for name in own if name not in said], points, baseline) if len(own) == 1 else ()
-
-
-def _alone(points: Sequence[At]) -> str:
-    """Return at which points nothing was compared, empty if there are none."""
-    alone = [at for at in points if at.choice.standing == ALONE]
-    where = _labels(alone, "other points")
-    return f"Nothing is compared at {where}, where one implementation was measured." if alone else ""
-
-
-def _labels(points: Sequence[At], many: str) -> str:
-    """Return the names of a few points, or how many there are."""
-    return ", ".join(at.label for at in points) if len(points) <= MOST_NAMED else f"{len(points)} {many}"
-
-
-def everywhere(points: Sequence[At]) -> str:
-    """Return the implementation to use if one is to be chosen for all points, of which each compares some.
-
-    Of those that were measured at most points it is the one whose upper bounds are least on the whole; a bound that is
-    not known counts as the slowdown itself. Of several whose bounds are all GOOD or less it is the one that is named at
-    most points.
-    """
-    names = dict.fromkeys(str(row["implementation"]) for at in points for row in measured(at.rows))
-
-    def demerit(name: str) -> tuple[bool, int, float, int, float]:
-        rows = [row for at in points if (row := at.row(name))]
-        bounds = [row["slowdown_high"] or row["slowdown"] or 1.0 for row in rows]
-        whole = sum(map(math.log, bounds))
-        named = sum(at.choice.name == name for at in points)
-        is_apart = name_of(name).entry.for_profiles or not is_to_use(name)
-        return is_apart, -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
-
-    return min(names, key=demerit)
-
-
-def speedup_cell(row: Row | None, baseline: str | None) -> str:
-    """Return a row's speed-up with its interval, `baseline` for the baseline, empty if there is none."""
-    return " ".join(filter(None, speedup_text(row, baseline))) if row else ""
-
-
-def _use(name: str, compared: Sequence[At], points: Sequence[At]) -> str:
-    """Return what the choice can cost, and where another one is faster: by much, or by so little that it is counted.
-
-    Of the `points` of the plan, these are `compared`.
-    """
-    rows = [(at, at.row(name)) for at in compared]
-    beaten = [(at, row) for at, row in rows if row and _is_exception(row)]
-    others = [(at, row) for at, row in rows if row and not _is_exception(row)]
-    absent = [at for at in points if at.rows and not at.row(name)]
-    if not others:
-        return f"Use {name}, though at {_where(len(beaten), points)} another one is faster: {_except(beaten, absent)}."
-    highs = [row["slowdown_high"] for _, row in others]
-    where = _where(len(others), points)
-    most = math.inf if None in highs else max(highs)
-    bound = f"it takes at most {times(most)} as long as the fastest one" if most < MOST else "its cost has no bound"
-    near = sum((row["slowdown_low"] or 1.0) > 1 for _, row in others)
-    shown = f", though at {near} of them another one is faster" if near else ""
-    but = _except(beaten, absent)
-    rest = f"{bound}{shown}{f'; but {but}' if but else ''}."
-    return f"Use {name}: at {where} {rest}" if all(at.rows for at in points) else f"At {where}, use {name}: {rest}"
-
-
-def _is_exception(row: Row) -> bool:
-    """Return whether a row is shown to be so much slower that the sentence on all points names its point."""
-    return row["standing"] == SLOWER and bool((row["slowdown_low"] or 1.0) > GOOD)
-
-
-def _except(beaten: Sequence[tuple[At, Row]], absent: Sequence[At]) -> str:
-    """Return where another implementation is shown to be faster, by how much, and where the choice has no time."""
-    worst = sorted(beaten, key=lambda pair: -float(pair[1]["slowdown_low"]))
-    parts = [
-        f"at {at.label} {at.choice.name if at.choice.standing == FASTEST else 'another'} is "
-        f"{times(row['slowdown_low'], up=False)} to {times(row['slowdown_high'])} as fast"
-        for at, row in worst[:MOST_NAMED]
-    ]
-    if rest := worst[MOST_NAMED:]:
-        least, most = min(row["slowdown_low"] for _, row in rest), max(row["slowdown_high"] for _, row in rest)
-        number = counted(len(rest), "other point")
-        parts.append(f"at {number} others are {times(least, up=False)} to {times(most)} as fast")
-    if absent:
-        parts.append(f"it has no time at {_labels(absent, 'points')}")
-    return "; ".join(parts)
-
-
-def _gain(name: str, points: Sequence[At], baseline: str | None) -> str:
-    """Return how fast an implementation is where that is least, and where it is most; empty for the baseline."""
-    if baseline is None or name == baseline:
-        return ""
-    fast = _from_to(name, points, "speedup", lambda row: speedup_cell(row, baseline))
-    return f"is {fast} as fast as {baseline}" if fast else ""
-
-
-def _sureness(compared: Sequence[At], points: Sequence[At]) -> str:
-    """Return at how many points the one to use is as good as the fastest, and what would bring the others there."""
-    left = [at for at in compared if at.choice.standing not in (FASTEST, ALONE) and not at.choice.bound <= GOOD]
-    bounded = [at for at in left if not math.isnan(at.choice.bound)]
-    if left and not bounded:
-        return ""
-    where = _where(len(compared) - len(left), points)
-    sentence = f"With the one that is named at each point you are within {more(GOOD)} of the fastest at {where}"
-    if not left:
-        return f"{sentence}."
-    others = "the others" if len(bounded) == len(left) else f"{len(bounded)} of the others"
-    rest = f"{sentence}, and within {more(max(at.choice.bound for at in bounded))} at {others}"
-    needed = [at.choice.further_s for at in bounded]
-    if None in needed:
-        return f"{rest}."
-    return f"{rest}; about {_until_good(sum(each or 0.0 for each in needed), 'all')}."
-
-
-def _few_processes(points: Sequence[At]) -> str:
-    """Return what to think of bounds from one process, which are none, and from two: of the rows that are named."""
-    numbers = [row["processes"] for at in points if (row := at.first)]
-    return " ".join(_of_few(number, numbers) for number in OF_FEW_PROCESSES if number in numbers)
-
-
-def _of_few(number: int, numbers: Sequence[int]) -> str:
-    """Return what so few processes tell, and at how many points of those that have a name."""
-    of_all, of_some = OF_FEW_PROCESSES[number]
-    count = numbers.count(number)
-    if count == len(numbers):
-        return of_all
-    return f"At {count} of {len(numbers)} points the one that is named was measured {of_some}."
+    measures = f"; --timing {','.join(others)} measures that" if others else ""
+    what = "launch the graph" if is_graph else "queue a call"
+    yield f"{where} the host needs {ends} to {what}, as long as the GPU or longer, so callers wait for it{measures}."

@@ -3,10 +3,9 @@
 The tables in the terminal, on pages, in Markdown and in docs/terms.md read these columns.
 """
 
-import math
 from collections.abc import Callable, Sequence
 
-from bench.analyse.flags import calls_until_paid, flags
+from bench.analyse.flags import flags
 from bench.analyse.rows import speedup_of
 from bench.show import intervals
 from bench.show.blocks import Cell, Column
@@ -24,7 +23,6 @@ def complete(rows: Sequence[Row], baseline: str | None) -> None:
     """
     for row in rows:
         row["data_sheet_share"] = data_sheet_share(row)
-        row["calls_until_paid"] = calls_until_paid(row, rows, baseline)
 
 
 def columns(baseline: str | None) -> list[Column]:
@@ -37,9 +35,6 @@ def columns(baseline: str | None) -> list[Column]:
         (45, Column("slower by", slower_by, lambda row: row["slowdown_high"], key="slower_by",
             meaning="how much more time a row takes than the fastest of its point, from the least to the most that the "
             "intervals of its ratios to all other rows allow")),
-        (110, Column("pays after", _calls, _calls_number, 9, "paid",
-            "calls after which compilation has saved the time that it took; *never* if the case is slower compiled "
-            "than not, *not shown* if neither is shown to be faster")),
         (115, Column("of data sheet", lambda row: units.percent(row["data_sheet_share"]),
             lambda row: row["data_sheet_share"], 10, "data_sheet_share",
             "the least time that `flops` and `least_bytes` can take by the data sheet of the card, over `latency_s`; "
@@ -112,18 +107,6 @@ def speedup_text(row: Row, baseline: str | None) -> tuple[str, str]:
         return "baseline", ""
     value, _, interval = intervals.ratio(speedup_of(row)).partition(" ")
     return value, interval
-
-
-def _calls(row: Row) -> str:
-    number = row["calls_until_paid"]
-    if number is None:
-        return "" if row["compile_cold_s"] is None else "not shown"
-    return "never" if math.isinf(number) else f"{number:,.0f} calls"
-
-
-def _calls_number(row: Row) -> float | None:
-    number: float | None = row["calls_until_paid"]
-    return 1e300 if number == math.inf else number
 
 
 LONGEST_WAY = 50

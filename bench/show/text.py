@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from bench.plan.case import COLUMNS, OF_LAYERS, POINT_COLUMNS, RETAINED, Point
+from bench.plan.columns import ValueKind
 from impls.catalogue import name_of
 
 LONGEST_NAME = 34
@@ -16,6 +17,9 @@ LONGEST_NAME = 34
 
 MOST_NAMES = 300
 """Of more points the names aren't shortened, which takes too long."""
+
+USUAL = {"dtype": "float32", "mode": "inference"}
+"""Values that a name needs not mention although a sweep gives them."""
 
 MOST_LISTED = 3
 """At most this number of names stands in a list; the others are counted."""
@@ -76,7 +80,18 @@ def names(points: Collection[Point], longest: float = math.inf) -> dict[Point, s
 
 
 def _named(points: Collection[Point], columns: set[str]) -> dict[Point, str]:
-    return {point: differences(point, columns) or "the only point" for point in points}
+    """Return in what each point differs; usual values that are words are left out where names differ without them."""
+    short = {point: " ".join(_words(point, _merged(columns) - _usual(point))) for point in points}
+    is_told = len({*short.values()}) == len(points)
+    return {
+        point: (name if is_told else "") or differences(point, columns) or "the only point"
+        for point, name in short.items()
+    }
+
+
+def _usual(point: Point) -> set[str]:
+    texts = {name for name, column in COLUMNS.items() if column.kind is ValueKind.TEXT and column.is_usual(point)}
+    return texts | {name for name, value in USUAL.items() if getattr(point, name) == value}
 
 
 def width(point: Point) -> str:

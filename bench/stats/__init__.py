@@ -1,1 +1,1 @@
-"""Statistics over rounds and processes: estimates, intervals, tests and their power."""
+"""Statistics over rounds and processes: estimates, intervals and bounds."""

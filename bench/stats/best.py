@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.stats.contrasts import Contrasts
-from bench.stats.estimates import Array, t_quantile
+from bench.stats.estimates import MOST_FACTOR, Array, t_quantile
 
 GOOD = 1.02
 """An implementation that costs no more than this is as good as the fastest: others decide, such as its memory."""
@@ -28,14 +28,12 @@ STEP, ROUNDS = 0.15, 100
 class Bounds:
     """By implementation: the slowdown and its bounds, NaN if they are unknown. One that may be the fastest has low = 1.
 
-    `further`: measure this many times the data so far, in addition, and `high` should fall to GOOD; 0 if it is there,
-    NaN if that is not to be expected.
+    An upper bound of more than MOST_FACTOR times the slowdown itself tells nothing, and counts as unknown.
     """
 
     value: Array
     low: Array
     high: Array
-    further: Array
 
 
 def ends(of: Contrasts) -> Array:
@@ -45,17 +43,13 @@ def ends(of: Contrasts) -> Array:
 
 def bounds(of: Contrasts) -> Bounds:
     """Return the bounds of the implementations of a point, of which there are two at least."""
-    rivals = len(of.names) - 1
-    others = ~np.eye(rivals + 1, dtype=bool)
+    others = ~np.eye(len(of.names), dtype=bool)
     behind = -ends(of).T  # by how much a row is slower than a column, at least
-    lead = np.max(np.where(others, of.difference, -math.inf), axis=1)
-    most = np.where(others, ends(of), -math.inf)
-    high = np.maximum(np.max(most, axis=1), 0.0)
+    lead = np.maximum(np.max(np.where(others, of.difference, -math.inf), axis=1), 0.0)
+    high = np.maximum(np.max(np.where(others, ends(of), -math.inf), axis=1), 0.0)
     low = np.maximum(np.max(np.where(others, behind, -math.inf), axis=1), 0.0)
-    nearest = np.argmax(np.nan_to_num(most, nan=math.inf), axis=1)
-    needed = growth(most - of.difference, math.log(GOOD) - of.difference)[np.arange(rivals + 1), nearest]
-    further = np.where(high <= math.log(GOOD), 0.0, needed)
-    return Bounds(np.exp(np.maximum(lead, 0.0)), np.exp(low), np.exp(high), further)
+    high = np.where(high - lead > math.log(MOST_FACTOR), np.nan, high)
+    return Bounds(np.exp(lead), np.exp(low), np.exp(high))
 
 
 def growth(half: Array | float, goal: Array | float, freedom: float | None = None) -> Array:

@@ -13,6 +13,9 @@ Array = npt.NDArray[np.float64]
 CONFIDENCE = 0.99
 """The level of every interval and every bound."""
 
+MOST_FACTOR = 3.0
+"""An interval that reaches beyond this factor of its value tells nothing, and is not told."""
+
 MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
 """The standard error of a median over that of a mean, for a normal distribution."""
 

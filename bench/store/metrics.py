@@ -160,7 +160,7 @@ _TABLE = (
         axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys", "padding"),
             "latency_low_s", "latency_high_s"),
         meaning="seconds per call: the median over processes of each process's median sample"),
-    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 95 % interval"),
+    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 99 % interval"),
     Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end"),
     Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
     Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
@@ -231,9 +231,6 @@ _TABLE = (
         "replicate"),
     Metric("slowdown_low", unit=Unit.RATIO, meaning="the lower bound of `slowdown`"),
     Metric("slowdown_high", unit=Unit.RATIO, meaning="the upper bound: the most that choosing this row costs"),
-    Metric("further_s", unit=Unit.SECONDS,
-        meaning="of the row to use, about how many more seconds of measuring would bring `slowdown_high` to 1.02; "
-        "empty if it is there or not to be expected"),
     # memory
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         heading=Heading("peak memory", place=50, rank=2),

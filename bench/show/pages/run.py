@@ -1,37 +1,27 @@
 """The page of a run: it answers first, and can be asked further."""
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags as flags_of
 from bench.analyse.flags import legend
-from bench.analyse.rows import by
 from bench.analyse.standing import by_rank
 from bench.plan.invocation import COMMAND, short, without_options
-from bench.show import answer, doubts, failures, padding
+from bench.show import answer, doubts, failures, summary
 from bench.show.answer import At
-from bench.show.blocks import BAD, GOOD, HEAD, QUIET, WARNING, Block, Cell, Code, Column, Lines, Table, definitions
+from bench.show.blocks import QUIET, WARNING, Block, Cell, Code, Lines, definitions
 from bench.show.charts import catalogue
-from bench.show.columns import complete, latency_text, memory_text, of_any, of_page
+from bench.show.columns import complete, of_any, of_page
 from bench.show.pages import shell
 from bench.show.pages.profiles import PAGE as PROFILES
 from bench.show.rows import Row, against_data_sheets, gpu_state, measured, plain, process_count, unmeasured
-from bench.show.summary import WHAT_BOUNDS_SAY
 from bench.show.text import shared, symbols
 from bench.store import units
 from bench.store.environment import VARIABLES, Environment
 from bench.store.table import RESULTS
-
-WHAT_A_POINT_SAYS = (
-    WHAT_BOUNDS_SAY,
-    "Of several that are shown to be within 2 % of the fastest, the simplest is named: one that is not compiled, then "
-    "the one with less memory. Brackets are intervals of 99 % too. ± is the 95 % interval of a latency; it is wide "
-    "because the machine's speed changes all times of a point alike, which cancels in ratios.",
-)
-"""What the columns of the table of points say."""
 
 METHOD = (
     "Every implementation computes the whole layer in a process of its own, and its output is compared with a float64 "
@@ -74,9 +64,9 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     return shell.render(
         "results.html",
         _title(saved),
-        head=[*(head or _answers(points, baseline)), *_verdicts(saved, points), Lines(left_out, WARNING),
-            _note(points, rows)],
-        before={"Point by point": [*_points(points, baseline), Lines(WHAT_A_POINT_SAYS, QUIET)]},
+        head=[*(head or summary.answer_blocks(points, baseline)), *failures.table(points),
+            Lines(doubts.sentences(saved.whole), WARNING), Lines(left_out, WARNING), _note(points, rows)],
+        before={"Point by point": summary.point_table(points, baseline, MOST_CASES)},
         pictures=catalogue.of_results(saved.table),
         table_title="All cases",
         table={"columns": columns, "cells": cells},
@@ -95,31 +85,11 @@ def _rows(at: At, baseline: str | None) -> list[Row]:
     return [{**row, "label": at.label} for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))]
 
 
-def _answers(points: Sequence[At], baseline: str | None) -> Iterator[Lines]:
-    """Yield the sentences of the answer, first those that name what to use, also of a lost baseline.
-
-    Of several kinds of devices, each has one answer.
-    """
-    told = answer.answers(points, baseline)
-    told[0] = [*failures.of_baseline([at.rows for at in points], baseline), *told[0]]
-    said = told if len(told) == 1 else [[" ".join(of)] for of in told]
-    yield from (Lines([of[0]], HEAD) for of in said)
-    yield Lines([*(sentence for of in said for sentence in of[1:]), *padding.words(points)], is_list=True)
-
-
 def _title(saved: AnalysedRun) -> str:
     """Return the sweep and where it ran; the name of the folder if the sweep isn't known."""
     name = saved.environment.context.get("sweep") if saved.environment else None
     devices = saved.table["device_name"].dropna().unique()
     return f"Sweep {name} on {' and '.join(map(str, devices))}" if name else saved.folder.resolve().name
-
-
-def _verdicts(saved: AnalysedRun, points: Sequence[At]) -> Iterator[Lines]:
-    """Yield what else is said before the pictures; sentences that judge are good or bad."""
-    tone = BAD if any(at.failed or at.waits for at in points) else GOOD
-    yield Lines([failures.sentence(points)], tone, is_list=True)
-    is_quiet, sentence = doubts.machine(saved.whole)
-    yield Lines([sentence], GOOD if is_quiet else BAD, is_list=True)
 
 
 def _left_out(shown: int, number: int, saved: AnalysedRun) -> str:
@@ -135,28 +105,6 @@ def _note(points: Sequence[At], rows: Sequence[Row]) -> Lines:
     every = [at.point for at in points if at.rows]
     processes = process_count(measured(rows))
     return Lines([shared(every) + (f" · {processes} for each case" if processes else ""), symbols(every)], QUIET)
-
-
-def _points(points: Sequence[At], baseline: str | None) -> Iterator[Block]:
-    """Yield a line for each point: what to use in words, then its speed-up, latency and memory."""
-
-    def of_first(text: Callable[[Row], str]) -> Callable[[At], str]:
-        return lambda at: text(at.first) if at.first else ""
-
-    columns = [
-        Column("point", lambda at: at.label),
-        Column("what to use, and what it can cost", lambda at: answer.words(at.choice)),
-        Column(f"its speed-up over {baseline or 'the baseline'}", lambda at: answer.speedup_cell(at.first, baseline)),
-        Column("its latency", of_first(latency_text)),
-        Column("its peak memory", of_first(memory_text)),
-        Column("cases without a time", _without_time),
-    ]
-    yield Table(columns, [at for at in points if at.rows])
-
-
-def _without_time(at: At) -> str:
-    failed = by([row for row in at.rows if row["status"] != "ok"], "status").items()
-    return "; ".join(f"{status}: {', '.join(row['implementation'] for row in of)}" for status, of in failed)
 
 
 def _place(saved: AnalysedRun) -> Iterator[Block]:
