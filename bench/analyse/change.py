@@ -3,13 +3,11 @@
 import math
 from dataclasses import dataclass
 
+from bench.analyse.flags import mostly_disturbed
 from bench.analyse.rows import Row
 from bench.plan.case import Case, Point
 from bench.plan.verdicts import EQUIVALENT, FASTER, JUDGED, OPEN, SLOWER
 from bench.stats.estimates import UNKNOWN, Interval
-
-MOST_DISTURBED = 0.5
-"""If more of a row's samples were disturbed, its ratio shows nothing: short calls fit between other work, long don't."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,7 @@ class Change:
 
 
 def _is_disturbed(case: Case, *rows: Row) -> bool:
-    """Return whether other processes disturbed more than MOST_DISTURBED of the samples of a row on a CPU."""
-    return case.point.kind.has_cores and any((row.get("flagged_share") or 0.0) > MOST_DISTURBED for row in rows)
+    return case.point.kind.has_cores and any(map(mostly_disturbed, rows))
 
 
 def judged(

@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not is_compared(changes):
         raise NotComparable("BASE and NEW share no case with a speed-up on both sides besides the baseline")
     sides = (("BASE", base), ("NEW", new))
-    doubts = [f"in {side} {words}" for side, of in sides if (words := control_warning(of.whole))]
+    doubts = [f"{side}: {words}" for side, of in sides if (words := control_warning(of.whole))]
     remarks, headline = [*doubts, *report.notes(base, new, changes)], report.headline(changes)
     if arguments.format == "csv":  # which has no place for them
         say(headline, *remarks, stderr=True)

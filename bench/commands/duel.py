@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -71,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         with Duel(sweeps[0], folder, sides, (sweeps[0].points, sweeps[1].points), allow) as duel:
             is_quiet = arguments.format != FORMATS[0] and not arguments.to
             spent_s = measure(duel, is_quiet=is_quiet)
-            of, machine = outcome(duel, spent_s), doubts.machine(of_rows(duel.summary.all_rows()))
-    return _put(of, machine, arguments, folder)
+            of, weak = outcome(duel, spent_s), doubts.sentences(of_rows(duel.summary.all_rows()))
+    return _put(of, weak, arguments, folder)
 
 
 def _allowed(text: str) -> float:
@@ -103,11 +104,11 @@ def outcome(duel: Duel, spent_s: float) -> Outcome:
     return Outcome(changes, *duel.names, bound, duel.allow, spent_s, duel.environment)
 
 
-def _put(of: Outcome, machine: tuple[bool, str], arguments: argparse.Namespace, folder: Path) -> int:
+def _put(of: Outcome, weak: Sequence[str], arguments: argparse.Namespace, folder: Path) -> int:
     """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
     # in its run folder the same words would measure nothing new
     command = f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}"
-    blocks = [*show.blocks(of, command, machine)]
+    blocks = [*show.blocks(of, command, weak)]
     said = in_format(arguments.format, blocks, {"json": partial(show.as_json, of, command)})
     put(said, arguments.to, show.headline(of))
     if arguments.format == FORMATS[0]:

@@ -11,6 +11,6 @@ def simultaneous(of: Estimates) -> list[Interval]:
 
     Each of k has the level `1 - (1 - CONFIDENCE) / k`. An estimate without an error has no interval and isn't counted.
     """
-    count = max(1, np.count_nonzero(~np.isnan(of.error)))
+    count = max(1, int(np.sum(~np.isnan(of.error))))
     half = special.stdtrit(of.freedom, 1 - (1 - CONFIDENCE) / 2 / count) * of.error
     return [Interval(*ends) for ends in np.stack([of.value, of.value - half, of.value + half], axis=-1).tolist()]

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from bench.analyse.change import MOST_DISTURBED, Change
+from bench.analyse.change import Change
+from bench.analyse.flags import MOST_DISTURBED
 from bench.plan import verdicts
 from bench.show import blocks
 from bench.show.blocks import Column

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.analyse.change import Change
@@ -42,22 +42,22 @@ WORDS = {
 UNCOMPARED = "weights differ: outputs not compared"
 """What is said of sides of the same layer whose weights have other names or shapes."""
 
-LEGEND = "times: medians of all rounds; speed-up: from rounds in pairs, at 99% confidence"
+LEGEND = "Times are medians of all rounds; the speed-up compares within each round (99% confidence)."
 
 
-def blocks(of: Outcome, command: str, machine: tuple[bool, str] = (True, "")) -> Iterator[Block]:
+def blocks(of: Outcome, command: str, doubts: Sequence[str] = ()) -> Iterator[Block]:
     """Yield what a duel says, the answer first; a comment on a pull request folds the facts away.
 
-    `command` measures it again. `machine` says whether the machine was quiet, and why.
+    `command` measures it again. `doubts` are sentences on what weakens its numbers.
     """
     yield Lines([headline(of)], HEAD)
     yield Lines([*_allowed(of)], BAD if of.is_bad else PLAIN)
-    yield Lines([*_doubts(of, machine)], WARNING)
+    yield Lines([*doubts, *disturbed(of.changes), *_same_code(of)], WARNING)
     yield Lines([*_launch_bound(of), shared({each.point for each in of.changes})])
     yield Table(_columns(of), of.changes)
     yield Lines([LEGEND] if any(each.ratio.is_known for each in of.changes) else [], QUIET)
     yield Lines([*_failures(of)], BAD, is_list=True)
-    facts = Lines([*_facts(of, machine)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
+    facts = Lines([*_facts(of)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
     yield Folded("Kernels, versions, machine", Code([]), facts)
     yield Folded("Again", Code([command], "sh"))
 
@@ -131,14 +131,11 @@ def _allowed(of: Outcome) -> Iterator[str]:
         yield "A longer --within may decide."
 
 
-def _doubts(of: Outcome, machine: tuple[bool, str]) -> Iterator[str]:
-    """Yield what weakens the answer."""
-    is_quiet, sentence = machine
-    if not is_quiet:
-        yield sentence
-    yield from disturbed(of.changes)
-    if of.sides and len({_code(side) for side in of.sides.values()}) == 1:
-        yield "No difference was found between the code of the sides."
+def _same_code(of: Outcome) -> list[str]:
+    """Return that nobody sees a difference between the code of two sides, if so."""
+    if not of.sides or len({*map(_code, of.sides.values())}) > 1:
+        return []
+    return ["No difference was found between the code of the sides."]
 
 
 def _code(side: Mapping[str, Any]) -> str:
@@ -190,7 +187,7 @@ def _failures(of: Outcome) -> Iterator[str]:
                 yield f"{named}: {reason(row)}"
 
 
-def _facts(of: Outcome, machine: tuple[bool, str]) -> Iterator[str]:
+def _facts(of: Outcome) -> Iterator[str]:
     """Yield what belongs to the answer: `what: …`."""
     yield from _kernels(of)
     yield from _outputs(of)
@@ -202,9 +199,6 @@ def _facts(of: Outcome, machine: tuple[bool, str]) -> Iterator[str]:
     gpus = dict.fromkeys(of.here.device_name(device) for device, kind in devices.items() if kind is not CPU)
     software = f"Python {identity['python']}, torch {identity['torch']}"
     yield f"machine: {', '.join([*gpus, identity['cpu']])}, {identity['cores']} cores, {software}"
-    is_quiet, sentence = machine
-    if is_quiet and sentence:
-        yield f"control: {sentence}"
     if any(each.ratio.is_known for each in of.changes):
         yield from (f"memory: {sentence}" for sentence in memory_setting(each.point for each in of.changes))
 
