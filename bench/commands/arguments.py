@@ -91,10 +91,9 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     add_option("new", metavar="NEW", type=_saved, help="a run folder or a results.csv")
     add_option(
         "--margin",
-        metavar="SHARE",
-        type=float,
-        default=MARGIN,
-        help=f"a change up to this share is not acted on (default: {MARGIN})",
+        metavar="1%",
+        default=str(MARGIN),
+        help=f"smaller changes are neither slower nor faster (default: {MARGIN:.0%}%)",
     )
     add_option(
         "--fail-on",

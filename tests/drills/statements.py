@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.verdict import change
+from bench.analyse.duel import Outcome, change
 from bench.plan.case import Point
 from bench.plan.sweep import Sweep
 from bench.show import failures, summary
@@ -238,8 +238,8 @@ def _duel(
         return
     before, after = sorted(saved.planned.implementations, key=lambda name: name != saved.baseline)
     changes = [change(point, rows_at.get(point, ()), before, after, 0.01) for point in saved.planned.points]
-    told = duel.Told(changes, before, after, saved.environment, "", 0.01, 60.0)
-    texts["duel"] = markdown(duel.blocks(told)).replace("\\[", "[")
+    told = Outcome(changes, before, after, 0.01, None, 60.0, saved.environment)
+    texts["duel"] = markdown(duel.blocks(told, "")).replace("\\[", "[")
     for each in changes:
         if each.ratio.is_known:
             (ratio,) = SPEEDUP.findall(duel.headline(replace(told, changes=[each])))
