@@ -89,7 +89,7 @@ def test_output_that_nobody_reads_ends_quietly() -> None:
 def test_a_signal_before_anything_is_begun_ends_quietly(number: int) -> None:
     """While a command is imported too, each signal that ends a program ends it with one line."""
     program = (
-        "import os, sys; from bench import cli; sys.argv[1:] = ['list']\n"
+        "import os, sys; from bench import cli; sys.argv[1:] = ['show', '.']\n"
         "class Kills:\n"
         f"    def find_spec(self, name, *_): name == 'pandas' and os.kill(os.getpid(), {int(number)})\n"
         "sys.meta_path.insert(0, Kills()); cli.main()"

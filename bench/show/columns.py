@@ -73,7 +73,7 @@ def named(name: str, baseline: str | None, rank: int = 0) -> Column:
 
     def text(row: Row) -> str:
         if name == "speedup":
-            return speedup_cell(row, baseline)
+            return speedup_cell(row, baseline) if is_measured(row) else ""
         return TEXTS[name](row) if name in TEXTS else _plain(name, row[name])
 
     return Column(

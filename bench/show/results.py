@@ -73,7 +73,8 @@ def results(
     if letters := {flag.letter: _meaning(flag) for flag in legend([flag for row in times for flag in flags(row)])}:
         yield from (GAP, definitions(letters, tone=WARNING))
     yield from _growth(times)
-    yield from (GAP, *failures.table(points))
+    if told := failures.table(points):
+        yield from (GAP, *told)
 
 
 def _rows(at: At, label: str) -> Iterator[Row]:

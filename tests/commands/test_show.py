@@ -40,12 +40,11 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_the_default_fits_in_100_columns(run: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all implementations of each point below what to use there, and what failed at the end."""
+    """With all implementations of each point below what to use there."""
     monkeypatch.setenv("COLUMNS", "100")
     lines = printed("show", run).splitlines()
     assert max(map(len, lines)) <= 100
     assert [line.split(":")[0] for line in lines if line.startswith("N=")] == ["N=50", "N=197", "N=577"]
-    assert lines[-1] == "all 6 cases were measured"
     assert not any(line.endswith(" ") for line in lines)
 
 

@@ -36,11 +36,6 @@ def test_any_column_of_a_table_can_be_shown() -> None:
         ("settled", False, "False"),
         ("roofline_share", 0.678, "68%"),
         ("slowdown_high", 1.0301, "3.1%"),
-        (
-            "adapted_by",
-            "graph, 1 of 3 softmaxes stay, as at a_long_name_of_a_file.py:3",
-            "graph, 1 of 3 softmaxes stay, as at a_long_name_o…",
-        ),
     ],
 )
 def test_a_cell_has_its_unit(name: str, value: object, text: str) -> None:
@@ -54,9 +49,9 @@ def test_a_case_without_a_time_has_its_status() -> None:
 
 
 def test_a_page_has_the_columns_that_any_row_has() -> None:
-    """The point, the implementation and the status come first."""
+    """The point and the implementation come first."""
     headings = [column.heading for column in columns.of_page([row(), row(energy_j=1.0)], "eager")]
-    assert headings[:3] == ["point", "implementation", "status"]
+    assert headings[:2] == ["point", "implementation"]
     assert "energy" in headings
     assert "host" not in headings
 
