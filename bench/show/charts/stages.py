@@ -60,7 +60,7 @@ def picture(point: Point, profiles: Sequence[Profile]) -> Picture:
     axes.set(xlim=(0, end_s), ylim=(sum(heights), 0), yticks=[], xlabel="time of a call")
     axes.spines["left"].set_visible(False)
     axes.grid(visible=False)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.seconds(value, trim=True) or "0"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.seconds(value, trim=True) if value else "0"))
     origin = [vars(profile.origin) for profile in profiles]
     calls = counted([each.calls for each in profiles], "call")
     return finished(
