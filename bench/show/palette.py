@@ -47,14 +47,14 @@ PRODUCT, BATCHED, SOFTMAX, WEIGHTED, SEVERAL, COPY, ARITHMETIC, OTHER = (
 )
 
 CATEGORY_COLOURS = {
-    PRODUCT: "#6fa3de",
-    BATCHED: "#e8762d",
-    SOFTMAX: "#ffc583",
-    WEIGHTED: "#d98a5f",
-    SEVERAL: "#b08cd4",
-    COPY: "#9a9fa6",
-    ARITHMETIC: "#7cc48a",
-    OTHER: "#cbc5ba",
+    PRODUCT: "#7089fb",
+    BATCHED: "#f26c15",
+    SOFTMAX: "#ebbc6c",
+    WEIGHTED: "#b37a5f",
+    SEVERAL: "#dfaeee",
+    COPY: "#83868b",
+    ARITHMETIC: "#bdfdb2",
+    OTHER: "#b8b5a2",
 }
 """In about the order of a call; what grows with the square of the tokens is orange. Black text can be read on each."""
 

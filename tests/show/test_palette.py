@@ -95,7 +95,7 @@ def test_words_and_lines_can_be_read_on_both_grounds() -> None:
     [
         {name: palette.style(name).colour for name in load_sweep("quick").implementations},
         {name: palette.style(name).colour for name in OF_A_MODULE},
-        palette.CATEGORY_COLOURS,
+        {**palette.CATEGORY_COLOURS, "residual": palette.RESIDUAL_COLOUR},
     ],
     ids=["the default sweep", "the default sweep of a module", "categories"],
 )
