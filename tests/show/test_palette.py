@@ -118,8 +118,8 @@ def test_a_stage_has_the_colour_of_what_it_does(stage: str, expected: str) -> No
     [
         ("aten::addmm", "aten::addmm"),
         (
-            f"void (anonymous namespace)::softmax_warp_forward<{'c10::Half, ' * 9}>(c10::Half*)",
-            "softmax_warp_forward<…>",
+            f"void (anonymous namespace)::softmax_forward<{'c10::Half, ' * 9}>(c10::Half*)",
+            "softmax_forward<…>",
         ),
         (
             "autograd::engine::evaluate_function: ScaledDotProductFlashAttentionForCpuBackward0",
