@@ -120,6 +120,14 @@ def test_shares_of_padding_have_a_linear_axis() -> None:
     assert not any("^" in name for name in ends(drawn["latency", "padding"]))
 
 
+def test_ticks_of_many_places_do_not_overlap() -> None:
+    """Of close places some have a tick, and all a mark."""
+    points = [vit_s(num_tokens=number) for number in range(192, 225)]
+    latency = pictures(timed(points, {"eager": 1e-3, "sdpa": 2e-3}))["latency", "tokens"]
+    assert overlaps(latency) == []
+    assert len(series(main(latency))["sdpa"]) == 33
+
+
 def test_nothing_measured_has_no_picture() -> None:
     """Nor has a single point."""
     fates: dict[Case, Fate] = {Case(at, name): ("oom", "") for at in FOUR for name in NAMES}
