@@ -68,9 +68,7 @@ def test_a_change_is_that_of_each_value_in_the_interval(ends: list[float], share
         ("cuda", 0.6, 0.6, SLOWER),
     ],
 )
-def test_a_change_of_disturbed_rows_is_open(
-    device: str, base: float | None, new: float | None, verdict: str
-) -> None:
+def test_a_change_of_disturbed_rows_is_open(device: str, base: float | None, new: float | None, verdict: str) -> None:
     """Short calls fit between two time slices of other processes and long ones don't; a GPU has no such slices."""
     sides = ({"flagged_share": share} for share in (base, new))
     of = judged(Case(point(device=device), AFTER), *sides, Interval(0.5, 0.4, 0.6), **RUNS)

@@ -1,20 +1,12 @@
 """Comparisons that nobody measured, for tests of what is shown of them."""
 
-import pandas as pd
-
 from bench.analyse.change import Change
 from bench.analyse.comparison import compared
 from bench.plan.verdicts import VERDICTS
-from bench.stats.limits import Limits
 from tests.make.records import case
 from tests.make.rows import at, baseline, failed, row, table
 
 NOISY = (-0.03, 0.0, 0.03)
-
-
-def compare(base: pd.DataFrame, new: pd.DataFrame) -> list[Change]:
-    """Return the changes between two tables."""
-    return compared(base, new, Limits())
 
 
 def every_verdict() -> list[Change]:
@@ -43,4 +35,4 @@ def every_verdict() -> list[Change]:
         at(ok["slower"], 0.8),
     )
     base, new = (side.assign(baseline="tokens_baseline") for side in (base, new))
-    return compare(base, new)
+    return compared(base, new)
