@@ -87,9 +87,10 @@ def frame(changes: Iterable[Change]) -> pd.DataFrame:
 def is_compared(changes: Iterable[Change]) -> bool:
     """Return whether any change compares both runs: by a ratio, or by a status that changed."""
     by_status = (verdicts.NEWLY_FAILING, verdicts.FIXED)
-    return any(
-        of.verdict in by_status or (of.verdict in verdicts.JUDGED and not math.isnan(of.ratio.value)) for of in changes
+    has_ratio = (
+        of.verdict in by_status or (of.verdict in verdicts.JUDGED and _number(of.ratio.value)) for of in changes
     )
+    return any(has_ratio)
 
 
 def no_longer_to_use(changes: Iterable[Change]) -> tuple[list[Change], int]:

@@ -7,19 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from bench.analyse.comparison import compare, compared, excluded, no_longer_to_use
 from bench.analyse.rows import plain
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
-from bench.plan.verdicts import VERDICTS, hyphened, named
+from bench.plan.verdicts import VERDICTS
 from bench.stats.estimates import Interval
-from tests.make.comparisons import NOISY, every_verdict
+from tests.make.comparisons import NOISY, every_verdict, tables_of_every_verdict
 from tests.make.records import case
 from tests.make.rows import Row, baseline, cases, drawn, failed, of_layers, row, table
-from tests.refusals import refusal
 
 SDPA, SELF = case("sdpa"), case("sdpa", layer="self", num_heads=1, key_channels=6)
 CLOSE = [-0.001, 0.0, 0.001]
@@ -101,16 +98,14 @@ def test_the_interval_of_a_change_is_welchs() -> None:
     [([0.0], [0.7] * 3), (CLOSE, [0.7]), ([0.0], [0.7]), ([0.5] * 3, [1.2] * 3), ([-0.201, -0.2, -0.199], [0.5] * 3)],
 )
 def test_without_an_interval_on_both_sides_a_change_is_open(base: list[float], new: list[float]) -> None:
-    """A single process has none, however large the change; processes that agree to the last bit come from no clock."""
+    """A single process has none, however large the change; processes that agree to the last bit come from no clock.
+
+    Where the baseline failed there is no speed-up.
+    """
     result = judged(row(SDPA, base), row(SDPA, new))
     assert (result["verdict"], result["change"]) == ("open", pytest.approx(math.exp(0.7)))
     assert result[["change_low", "change_high"]].isna().all()
-
-
-def test_a_row_without_a_ratio_is_open() -> None:
-    """Where the baseline failed there is no speed-up."""
-    result = judged(at(1.0), {**at(1.0), "speedup": None, "speedup_low": None, "speedup_high": None})
-    assert (result["verdict"], pd.isna(result["change"])) == ("open", True)
+    assert judged(row(SDPA, base), row(SDPA))["verdict"] == "open"
 
 
 @pytest.mark.parametrize(
@@ -141,51 +136,18 @@ def test_a_baseline_is_not_judged() -> None:
     assert compare(run, run)["verdict"].tolist() == ["open", "open", "baseline"]
 
 
-# properties
-
-
-def measured(of: Case) -> st.SearchStrategy[Row]:
-    """A row with a ratio within 10 % of 1, and processes that scatter by up to 1 %, or not at all."""
-    return st.builds(
-        lambda middle, scatter, processes: row(
-            of, [middle + scatter * math.cos(2.4 * number) for number in range(processes)]
-        ),
-        st.floats(-0.1, 0.1),
-        st.sampled_from([0.0, 1e-5, 1e-3, 1e-2]),
-        st.integers(1, 8),
-    )
-
-
-@st.composite
-def some_rows(draw: st.DrawFn) -> list[Row]:
-    """Draw rows of a few cases in any order, each measured, failed or absent, and the first always measured."""
-    one, *others = [*cases(3), *of_layers()[1:]]
-    kinds = st.tuples(*(st.none() | st.just(failed(each)) | measured(each) for each in others))
-    return [draw(measured(one)), *draw(st.permutations([each for each in draw(kinds) if each]))]
-
-
-@pytest.mark.slow
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(some_rows(), some_rows(), st.randoms(use_true_random=False))
-def test_a_verdict_is_its_cases_own(base_rows: list[Row], new_rows: list[Row], chance: Any) -> None:
-    """No case is lost, none stands twice, and every verdict has its meaning; the order of rows changes nothing.
-
-    If base and new are swapped, faster becomes slower, fixed newly failing, new missing, and the change inverts.
-    """
-    base, new = table(*base_rows), table(*new_rows)
-    comparison = compare(base, new)
-    there, back = by_case(comparison), by_case(compare(new, base))
-    planned = {tuple(one[name] for name in CASE_COLUMNS) for one in (*base_rows, *new_rows)}
-    assert len(comparison) == len(planned)
-    assert there.keys() == back.keys() == planned
-    assert set(comparison["verdict"]) <= set(VERDICTS)
-    shuffled = (table(*chance.sample(rows, len(rows))) for rows in (base_rows, new_rows))
-    assert by_case(compare(*shuffled)) == there
+def test_neither_order_nor_direction_matters() -> None:
+    """If both sides are swapped, faster becomes slower, fixed newly failing, new missing, and the change inverts."""
+    base, new = tables_of_every_verdict()
+    there, back = by_case(compare(base, new)), by_case(compare(new, base))
+    assert by_case(compare(base[::-1], new[::-1])) == there
+    assert there.keys() == back.keys()
+    assert {values["verdict"] for values in there.values()} == {*VERDICTS}
     for key, values in there.items():
         assert back[key]["verdict"] == OPPOSITE.get(values["verdict"], values["verdict"])
         for one, other in (("change", "change"), ("change_low", "change_high"), ("change_high", "change_low")):
-            assert (back[key][one] is None) == (values[other] is None)
-            assert values[other] is None or back[key][one] == pytest.approx(1 / values[other])
+            inverse = None if values[other] is None else pytest.approx(1 / values[other])
+            assert back[key][one] == inverse
 
 
 # simulations
@@ -212,20 +174,6 @@ def test_planted_change_is_shown_among_unchanged_rows(change: float, verdict: st
     changed = comparison.loc[comparison["verdict"] == verdict, "num_tokens"].tolist()
     assert sorted(changed) == [one.point.num_tokens for one in planted]
     assert alarms(comparison) == len(planted)
-
-
-# verdicts by name
-
-
-def test_every_verdict_has_one_word_of_the_command_line() -> None:
-    """Commas separate them, spaces don't matter, and none is a list too; an unknown one is refused with all of them."""
-    words = [hyphened(verdict) for verdict in VERDICTS]
-    assert len({*words}) == len(VERDICTS)
-    assert named(",".join(words)) == tuple(VERDICTS)
-    assert (named(" missing , new ,"), named("")) == (("missing", "new"), ())
-    for word in ("same", "newly failing", "Slower", "slower;missing"):
-        line = refusal(named, f"missing,{word}")
-        assert all(name in line for name in (repr(word), *words))
 
 
 # matching
@@ -296,14 +244,8 @@ def test_nine_of_ten_changes_tell_which_change_is_excluded() -> None:
             [case("sdpa", num_tokens=2), case("eager", num_tokens=1)],
             "BASE and NEW share no case",
         ),
-        (
-            [SDPA],
-            [Case.from_columns({**SELF.columns(), "layer": "vit", "num_heads": 6})],
-            "share no case: key_channels is empty in BASE and 6 in NEW",
-        ),
         (cases(60), [SDPA], "num_tokens is 1, 2, 3, 4 … in BASE and 197 in NEW"),
     ],
-    ids=["one column", "no single column", "empty", "many values"],
 )
 def test_tables_without_a_shared_case_are_not_comparable(base: list[Case], new: list[Case], reason: str) -> None:
     """The refusal names the columns in which they differ, with both sides' first values, on one line."""

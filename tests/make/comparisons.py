@@ -1,5 +1,7 @@
 """Comparisons that nobody measured, for tests of what is shown of them."""
 
+import pandas as pd
+
 from bench.analyse.change import Change
 from bench.analyse.comparison import compared
 from bench.plan.verdicts import VERDICTS
@@ -10,7 +12,12 @@ NOISY = (-0.03, 0.0, 0.03)
 
 
 def every_verdict() -> list[Change]:
-    """Return changes that hold each verdict once, in an order of its own; `tokens` is in each implementation."""
+    """Return changes that hold each verdict once, worst first; `tokens` is in each implementation."""
+    return compared(*tables_of_every_verdict())
+
+
+def tables_of_every_verdict() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return two tables whose rows have each verdict once."""
     ok = {name: case(f"tokens_{name}") for name in VERDICTS}
     base = table(
         {**baseline(), "implementation": "tokens_baseline"},
@@ -34,5 +41,4 @@ def every_verdict() -> list[Change]:
         failed(ok["newly failing"]),
         at(ok["slower"], 0.8),
     )
-    base, new = (side.assign(baseline="tokens_baseline") for side in (base, new))
-    return compared(base, new)
+    return base.assign(baseline="tokens_baseline"), new.assign(baseline="tokens_baseline")

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.analyse.change import Change
-from bench.analyse.duel import KEPT, Outcome
+from bench.analyse.duel import Outcome
 from bench.analyse.flags import launch_bound
-from bench.analyse.rows import grouped
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.device import CPU
 from bench.plan.sides import SAME
@@ -93,12 +92,11 @@ def _said(verdict: str, of: Outcome) -> str:
 
 def _cause(change: Change, of: Outcome) -> str:
     """Return why a change has no ratio, with the name of the side that has no time."""
-    if change.verdict == DIFFERENT:
-        return reason(change.new)
     is_first = change.new.get("status") in ("skipped", None)
     name, row = (of.before, change.base) if is_first else (of.after, change.new)
     why = reason(row) if row else ""
-    return (why if why.startswith(f"{name} ") else f"{name}: {why}") if why else "no replicate has both sides"
+    is_named = change.verdict == DIFFERENT or why.startswith(f"{name} ")
+    return (why if is_named else f"{name}: {why}") if why else "no replicate has both sides"
 
 
 def _ratio(of: Interval) -> str:
@@ -122,11 +120,9 @@ def _memory(of: Change) -> str:
 def _allowed(of: Outcome) -> Iterator[str]:
     """Yield whether the second side keeps within what is allowed, and what may decide it."""
     if of.allow is not None and of.allowed:
-        label = labels(of.changes)
-        points = ", ".join(filter(None, map(label, of.unmet)))
+        points = ", ".join(filter(None, map(labels(of.changes), of.unmet)))
         unknown = "; outputs that were not compared are not allowed" if of.is_uncompared else ""
-        where = f" at {points}" if points and of.allowed != KEPT else ""
-        yield f"At most {_exact(of.allow)} slower is allowed: {of.allowed}{where}{unknown}"
+        yield f"At most {_exact(of.allow)} slower is allowed: {of.allowed}{f' at {points}' * bool(points)}{unknown}"
     if of.is_undecided:
         yield "A longer --within may decide."
 
@@ -146,12 +142,10 @@ def _code(side: Mapping[str, Any]) -> str:
 
 
 def _launch_bound(of: Outcome) -> Iterator[str]:
-    """Yield for each timing at which points nobody sees the GPU's time of a side, because the host needs longer."""
-    of_timings = grouped(of.changes, lambda each: each.point.timing)
-    for changes in of_timings.values():
-        sides = [[row for row in (each.base, each.new) if row.get("host_s") and launch_bound(row)] for each in changes]
-        where = f"At {share_of(sum(map(bool, sides)), len(changes))} points" if changes[1:] else "Here"
-        yield from bound_by_host([row for rows in sides for row in rows], where, of_timings)
+    """Yield that nobody sees the GPU's time of some sides, because the host needs longer."""
+    rows = [row for each in of.changes for row in (each.base, each.new) if row.get("host_s") and launch_bound(row)]
+    where = "At some points" if len(of.changes) > 1 else "Here"
+    yield from bound_by_host(rows, where, {each.point.timing for each in of.changes})
 
 
 def _columns(of: Outcome) -> list[Column]:
@@ -206,10 +200,8 @@ def _facts(of: Outcome) -> Iterator[str]:
 def _kernels(of: Outcome) -> Iterator[str]:
     """Yield which kernels one side alone ran."""
     timed = [each for each in of.changes if each.ratio.is_known]
-    before, after = (
-        dict.fromkeys(kernel for row in rows for kernel in _listed(row))
-        for rows in ([each.base for each in timed], [each.new for each in timed])
-    )
+    before = dict.fromkeys(kernel for each in timed for kernel in _listed(each.base))
+    after = dict.fromkeys(kernel for each in timed for kernel in _listed(each.new))
     for name, own, other in ((of.before, before, after), (of.after, after, before)):
         if alone := [kernel for kernel in own if kernel not in other]:
             yield f"kernels of {name} alone: {', '.join(alone)}"
