@@ -49,12 +49,12 @@ def speeds(of: Mapping[Case, float]) -> tuple[list[Row], list[Row]]:
         (([at(SDPA, 1.0), at(MHA, 1.0)], [at(SDPA, 1.0), failed(MHA)]),
             "1 row is newly failing: mha; no change above 1% in 1 of 1 row"),
         (alike(*(row(each, (-0.2, 0.0, 0.2) if number == 3 else NOISY) for number, each in enumerate(cases(20)))),
-            "no change above 29% in 19 of 20 rows"),
-        (alike(row(SDPA, [0.0])), "no row was judged: one process on a side has no interval"),
-        (alike(row(SDPA, NOISY, flagged_share=0.6)), "no row was judged: other processes disturbed them"),
-        (alike(row(SDPA, [0.0, 3.0])), "the intervals exclude no change"),
+            "No change above 29% in 19 of 20 rows"),
+        (alike(row(SDPA, [0.0])), "No row was judged: one process on a side has no interval"),
+        (alike(row(SDPA, NOISY, flagged_share=0.6)), "No row was judged: other processes disturbed them"),
+        (alike(row(SDPA, [0.0, 3.0])), "The intervals exclude no change"),
         (([CHOSEN], [{**CHOSEN, "slowdown_low": 1.05}]),
-            "what to use changed at 1 of 1 point: sdpa; no change above 12% in 1 of 1 row"),
+            "What to use changed at 1 of 1 point: sdpa; no change above 12% in 1 of 1 row"),
     ],
 )  # fmt: skip
 def test_each_comparison_has_its_headline(sides: tuple[list[Row], list[Row]], words: str) -> None:
