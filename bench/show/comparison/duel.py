@@ -9,7 +9,7 @@ from bench.analyse.change import Change
 from bench.analyse.duel import Outcome
 from bench.analyse.flags import launch_bound
 from bench.plan.case import AFTER, BEFORE
-from bench.plan.device import CPU
+from bench.plan.device import CPU, HOST
 from bench.plan.sides import SAME
 from bench.plan.verdicts import DIFFERENT, EQUIVALENT, FASTER, LOST, NOT_MEASURED, OF_SIDES, OPEN, SLOWER
 from bench.show import intervals
@@ -143,7 +143,8 @@ def _code(side: Mapping[str, Any]) -> str:
 
 def _launch_bound(of: Outcome) -> Iterator[str]:
     """Yield that nobody sees the GPU's time of some sides, because the host needs longer."""
-    rows = [row for each in of.changes for row in (each.base, each.new) if row.get("host_s") and launch_bound(row)]
+    on_device = [each for each in of.changes if each.point.timing != HOST]
+    rows = [row for each in on_device for row in (each.base, each.new) if row.get("host_s") and launch_bound(row)]
     where = "At some points" if len(of.changes) > 1 else "Here"
     yield from bound_by_host(rows, where, {each.point.timing for each in of.changes})
 
