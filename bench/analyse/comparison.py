@@ -53,10 +53,10 @@ def compare(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) ->
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for an impossible margin or a
     repeated case.
     """
-    return frame(compared(base, new, margin))
+    return frame(compared(base, new, margin=margin))
 
 
-def compared(base: pd.DataFrame, new: pd.DataFrame, margin: float = MARGIN) -> list[Change]:
+def compared(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) -> list[Change]:
     """Return the changes of `compare`: by verdict, worst first, and within a verdict the slowest first."""
     if not 0 <= margin < math.inf:
         raise WrongRequest(f"margin = {margin} must be a share of at least 0, such as {MARGIN} for 1 %")

@@ -195,8 +195,8 @@ def test_rows_stand_worst_first() -> None:
     speeds = dict(zip(cases(3), (0.9, 0.7, 0.8), strict=True))
     base, new = (table(*(at(of(speed), one) for one, speed in speeds.items())) for of in (lambda _: 1.0, float))
     assert compare(base, new)["num_tokens"].tolist() == [2, 3, 1]
-    base, new = ([case("sdpa", qk_scale=None), other] for other in (case("sdpa", qk_scale=0.5), SELF))
-    optional = compare(*(table(*(row(one, CLOSE) for one in side)) for side in (base, new)))
+    of_base, of_new = ([case("sdpa", qk_scale=None), other] for other in (case("sdpa", qk_scale=0.5), SELF))
+    optional = compare(*(table(*(row(one, CLOSE) for one in side)) for side in (of_base, of_new)))
     assert optional["verdict"].tolist() == ["missing", "new", "equivalent"]
 
 
