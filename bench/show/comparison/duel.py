@@ -1,6 +1,7 @@
 """What a duel says: may the second side take the place of the first, and what belongs into a pull request."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -110,7 +111,7 @@ def _exact(share: float) -> str:
 
 def _memory(of: Change) -> str:
     change = of.memory - 1
-    if change != change:
+    if math.isnan(change):
         return ""
     if abs(change) < SAME_MEMORY:
         return "; the same memory"
@@ -128,7 +129,7 @@ def _allowed(of: Outcome) -> Iterator[str]:
 
 
 def _same_code(of: Outcome) -> list[str]:
-    """Return that nobody sees a difference between the code of two sides, if so."""
+    """Return a sentence if the code of both sides is the same."""
     if not of.sides or len({*map(_code, of.sides.values())}) > 1:
         return []
     return ["No difference was found between the code of the sides."]
