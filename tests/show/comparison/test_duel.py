@@ -10,9 +10,9 @@ import pytest
 
 from bench.analyse.change import Change
 from bench.analyse.duel import Outcome, change
-from bench.plan.case import AFTER, BEFORE, Case
+from bench.plan.case import AFTER, BEFORE
 from bench.plan.sides import DIFFER, SAME
-from bench.plan.verdicts import DIFFERENT, FASTER, OF_SIDES, OPEN, SLOWER
+from bench.plan.verdicts import DIFFERENT, OF_SIDES, OPEN, SLOWER
 from bench.show.comparison.duel import as_json, blocks, headline
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import rendered
@@ -131,13 +131,6 @@ def test_the_largest_error_is_said_if_outputs_were_compared() -> None:
     assert [len(each) for each in lines] == [1, 0, 1]
 
 
-def test_the_setting_of_memory_is_said_in_words() -> None:
-    """A user's program has the C library's defaults, with which the difference can be another one."""
-    kept = of(*FAST)
-    usual = dataclasses.replace(kept, case=Case(dataclasses.replace(kept.point, allocator="system"), AFTER))
-    assert ["C library" in said(outcome(each), 500) for each in (kept, usual, LOST[0])] == [True, False, False]
-
-
 def side(torch: str = "2.13.0", commit: str = "", **digests: str) -> dict[str, Any]:
     """Return a side with packages as environment.json has it."""
     package = {"file": "mylib/__init__.py", "version": "1.0", "commit": commit}
@@ -226,12 +219,3 @@ def test_json_has_null_for_what_is_not_known() -> None:
     assert slow["after"]["kernels"] == ["aten::bmm", "aten::_softmax"]
     assert (content["verdict"], content["command"], content["weights"]) == (DIFFERENT, COMMAND, SAME)
     assert (content["allow"], content["allowed"]) == (0.02, None)
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_a_narrow_terminal_shows_the_verdicts(width: int) -> None:
-    """No line of the table is longer than the terminal, and no verdict is cut."""
-    lines = said(outcome(of(*FAST), of(*SLOW, tokens=9)), width).splitlines()
-    assert max(map(len, lines)) <= width
-    for tokens, kind in ((7, FASTER), (9, SLOWER)):
-        assert any(line.startswith(f"N={tokens} ") and kind in line for line in lines)

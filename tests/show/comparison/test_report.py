@@ -62,9 +62,9 @@ def test_each_comparison_has_its_headline(sides: tuple[list[Row], list[Row]], wo
     assert headline(compared(*(table(*side) for side in sides))) == words
 
 
-def shown(changes: Sequence[Change], *remarks: str, width: int = 100, shows_all: bool = True) -> str:
+def shown(changes: Sequence[Change], *remarks: str, shows_all: bool = True) -> str:
     """Return what a console without colours shows."""
-    return rendered(blocks(changes, (), remarks, shows_all=shows_all), width=width)
+    return rendered(blocks(changes, (), remarks, shows_all=shows_all), width=200)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_row_says_change_interval_and_both_raw_times(base: Row, new: Row, cell
 
 def test_what_changed_is_listed_and_everything_is_counted() -> None:
     """In the order of the changes; without `shows_all` those that a user should see."""
-    text, some = (shown(every_verdict(), "a note", width=200, shows_all=all_rows) for all_rows in (True, False))
+    text, some = (shown(every_verdict(), "a note", shows_all=all_rows) for all_rows in (True, False))
     assert re.findall("^([a-z ]+?) +tokens_", text, re.MULTILINE) == [*VERDICTS]
     assert text.splitlines()[-2:] == ["a note", ", ".join(f"1 {name}" for name in VERDICTS)]
     assert re.findall("^([a-z ]+?) +tokens_", some, re.MULTILINE) == [name for name in VERDICTS if name in EVENTS]
@@ -101,15 +101,6 @@ def test_a_failure_is_one_line_and_a_forced_comparison_says_so_first() -> None:
     assert lines[0] == "NOT COMPARABLE: cores: 2 against 8"
     assert "sdpa: crashed: `@you` File line 3" in lines
     assert "- sdpa: `crashed: '@you' File line 3`" in markdown(forced)
-
-
-def test_no_line_is_wider_than_the_console() -> None:
-    """Rows fold rather than run over, and no verdict is cut."""
-    long = case("a_package.of_somebody.kernels:the_function_that_adapts", token_len=49, channels=64, num_heads=4)
-    base = table(at(long, 1.0), at(case("sdpa", batch=13), 1.0))
-    text = shown(compared(base, table(at(long, 0.9), failed(case("sdpa", batch=13)))), width=60)
-    assert max(map(len, text.splitlines())) <= 60
-    assert re.search("^newly failing ", text, re.MULTILINE)
 
 
 def test_csv_and_json_hold_every_row_in_full() -> None:
