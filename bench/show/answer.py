@@ -135,9 +135,9 @@ def speedup_cell(row: Row | None, baseline: str | None) -> str:
 def answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
     """Return the answer for the points of each kind of device and each timing, because none is chosen for several."""
     groups = grouped(points, lambda at: (at.point.kind, at.point.timing))
-    kinds, timings = ({group[place] for group in groups} for place in (0, 1))
-    told = []
+    kinds, told = dict.fromkeys(kind for kind, _ in groups), []
     for (kind, timing), members in groups.items():
+        timings = [other for of, other in groups if of is kind]
         of = [f"on the {kind.title}"] * (len(kinds) > 1) + [QUESTIONS[timing]] * (len(timings) > 1)
         first, *rest = _answer(members, baseline)
         told.append([f"{capital(', '.join(of))}: {first}" if of else first, *rest, *_waiting(members, timings)])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse.rows import Row
-from bench.analyse.standing import by_rank
+from bench.analyse.standing import UNDECIDED, by_rank
 from bench.plan.invocation import suite
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
@@ -49,7 +49,7 @@ class Line:
 
     def use(self) -> str:
         """Return what to use, or the other implementation."""
-        return use(self.at.choice) if self.other is None else f"  {self.other['implementation']}"
+        return use(self.at.choice) if self.other is None else str(self.other["implementation"])
 
     def within(self) -> str:
         """Return what it costs at most, or the status of the other implementation if it isn't ok."""
@@ -86,14 +86,16 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
 
     Below a point stand the implementations of a user's own that aren't the one to use; of a run with one point, all.
     """
-    begun = [at for at in points if at.rows]
-    lines = [
-        line for at in begun for line in (Line(at), *(Line(at, row) for row in _others(at, alone=len(points) == 1)))
-    ]
+    begun, is_alone = [at for at in points if at.rows], len(points) == 1
+    lines = [line for at in begun for line in (Line(at), *(Line(at, row) for row in _others(at, alone=is_alone)))]
     left = len({line.at.label for line in lines[most:] if line.other is None})
     columns = [
-        Column("point", Line.label),
-        Column("use", Line.use, tone=lambda line: PLAIN if line.other else tone(line.at.choice)),
+        *([] if is_alone else [Column("point", Line.label)]),
+        Column(
+            "implementation" if is_alone else "use",
+            Line.use,
+            tone=lambda line: PLAIN if line.other else tone(line.at.choice),
+        ),
         Column("within", Line.within, right),
         Column("latency", lambda line: units.seconds(line.row["latency_s"]) if line.row else "", right),
         Column(f"vs {baseline}" if baseline else "ratio", lambda line: speedup_cell(line.row, baseline)),
@@ -101,7 +103,7 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
     return [
         Table(columns, lines[:most]),
         Lines([f"… and {counted(left, 'more point')}"] if left else []),
-        Lines([WITHIN, symbols([at.point for at in points])], QUIET),
+        Lines([WITHIN, *([] if is_alone else [symbols([at.point for at in points])])], QUIET),
     ]
 
 
@@ -119,7 +121,7 @@ def where(folder: Path, page: Path | None) -> str:
 
 def go_on(command: str, effort: Effort, points: Sequence[At]) -> list[str]:
     """Return the command that measures for as long again if a point waits or isn't decided; nothing otherwise."""
-    if not any(at.waits or at.choice.standing == say.UNDECIDED for at in points):
+    if not any(at.waits or at.choice.standing == UNDECIDED for at in points):
         return []
     if effort.race:
         return [f"Go on: {command} --within {math.ceil(2 * effort.seconds(len(points)))}s"]
@@ -132,4 +134,5 @@ def log_line(at: At, position: int, total: int, left: str, baseline: str | None)
     of = f", {ratio} {baseline}" if ratio.endswith("]") else ""
     failed = f"; {at.failed} not timed" if at.failed else ""
     place = f"[{position:>{len(str(total))}}/{total}]"
-    return f"{place} {at.label}  {words(at.choice)}{of}{failed}{f'  ({left} left)' if left else ''}"
+    label = f"{at.label}  " if total > 1 else ""
+    return f"{place} {label}{words(at.choice)}{of}{failed}{f'  ({left} left)' if left else ''}"

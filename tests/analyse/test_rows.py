@@ -31,12 +31,12 @@ def test_rows_by_a_column_keep_their_order() -> None:
 
 
 def test_the_error_of_a_latency_comes_back_from_its_interval() -> None:
-    """A table doesn't hold the degrees of freedom: a half-width is 1.96 errors, as with many; one process has none."""
+    """A table doesn't hold the degrees of freedom: a half-width is 2.576 errors, as with many; one process has none."""
     of = log_latencies(
         [{"latency_s": 2.0, "latency_low_s": 2 / 1.1, "latency_high_s": 2.2}, timed_row("sdpa", [math.e])]
     )
     assert of.value == pytest.approx([math.log(2), 1])
-    assert of.error == pytest.approx([math.log(1.1) / 1.96, math.nan], rel=1e-4, nan_ok=True)
+    assert of.error == pytest.approx([math.log(1.1) / 2.5758, math.nan], rel=1e-4, nan_ok=True)
     assert half_widths(of)[0] == pytest.approx(math.log(1.1))
     assert math.isnan(of.freedom[1])
 

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from bench.analyse.standing import (
     NAMED,
     NOT_TOLD,
     NOTHING,
+    UNDECIDED,
     Answer,
     Choice,
     Place,
@@ -78,11 +78,9 @@ def test_of_those_that_may_cost_much_the_one_with_the_least_bound_is_named() -> 
     """
     by_name = places(of(0.01, 0.0, 0.2), COSTS)
     assert standings(by_name) == [("b", 1, NAMED), ("a", 2, OPEN), ("c", 3, SLOWER)]
-    assert by_name["b"].further > 0
     by_name = places(of(0.0, 0.004, 0.03, error=0.002), {"a": 2, "b": 1, "c": 0})
     assert standings(by_name) == [("b", 1, NAMED), ("a", 2, OPEN), ("c", 3, SLOWER)]
     assert math.exp(0.004) < slowdown(by_name["b"]).high <= GOOD
-    assert by_name["b"].further == 0
 
 
 def test_what_is_there_for_profiles_is_not_named() -> None:
@@ -162,57 +160,37 @@ def test_bounds_keep_their_level(truth: Sequence[float]) -> None:
 # the choice by the rows of a table
 
 
-def row(name: str, rank: int, standing: str | None = None, *ends: float | None, further_s: Any = None) -> Row:
-    """Return the columns that are read here; `ends` are those of the slowdown."""
-    columns = dict(zip(("slowdown", "slowdown_low", "slowdown_high"), ends or [None] * 3, strict=True))
-    return {"implementation": name, "rank": rank, "standing": standing, "further_s": further_s, **columns}
+def row(name: str, rank: int, standing: str | None = None, high: float | None = None) -> Row:
+    """Return the columns that are read here; `high` is the upper bound of the slowdown."""
+    return {"implementation": name, "rank": rank, "standing": standing, "slowdown_high": high}
 
 
-def test_a_fastest_is_chosen_with_its_lead_over_the_nearest() -> None:
-    """Each bound is the least of all rivals, whoever stands where in the table."""
-    rows = [
-        row("c", 3, SLOWER, 1.2, 1.05, 1.4),
-        row("a", 1, FASTEST, 1.0, 1.0, 1.0),
-        row("b", 2, SLOWER, 1.1, 1.08, 1.12),
-    ]
-    assert choice(rows) == Choice(FASTEST, "a", 1, Interval(1.1, 1.05, 1.12))
+@pytest.mark.parametrize(
+    ("rows", "chosen"),
+    [
+        ([row("c", 3, SLOWER, 1.4), row("a", 1, FASTEST, 1.0)], Choice(FASTEST, "a", 1.0)),
+        (
+            [row("d", 4, SLOWER, 1.6), row("c", 3, OPEN, 1.04), row("b", 2, OPEN, 1.02), row("a", 1, NAMED, 1.1)],
+            Choice(NAMED, "a", 1.1, ("b", "c")),
+        ),
+        ([row("b", 2, OPEN, 1.02), row("a", 1, NAMED, 1.11)], Choice(UNDECIDED, "a", 1.11, ("b",))),
+        ([row("a", 1, NAMED, 1.01)], Choice(NAMED, "a", 1.01)),
+        ([row("b", 2, OPEN, 1.05)], Choice(NOT_TOLD)),
+        ([], Choice(NOTHING)),
+        ([row("a", 1)], Choice(ALONE, "a")),
+    ],
+    ids=["fastest", "named", "not decided", "rivals left out", "named one left out", "nothing", "alone"],
+)
+def test_the_rows_of_a_point_say_what_to_use(rows: list[Row], chosen: Choice) -> None:
+    """By rank, whatever their order; one that may cost more than 10 % is not recommended."""
+    assert choice(rows) == chosen
+    assert chosen.is_decided == (chosen.standing in (FASTEST, NAMED))
 
 
-def test_a_named_one_is_chosen_with_those_that_may_be_faster() -> None:
-    """In the order of their ranks; one whose own bound is within 2 % is as good."""
-    rows = [
-        row("d", 4, SLOWER, 1.5, 1.4, 1.6),
-        row("c", 3, OPEN, 1.01, 1.0, 1.04),
-        row("b", 2, OPEN, 1.0, 1.0, 1.02),
-        row("a", 1, NAMED, 1.0, 1.0, 1.015, further_s=40.0),
-    ]
-    assert choice(rows) == Choice(NAMED, "a", 1.015, None, ("b", "c"), ("b",), 40.0)
-    assert choice(rows).names == ("a", "b", "c")
-    assert choice([{**rows[3], "further_s": 100_000.0}]).further_s is None  # more than a day is no advice
-
-
-def test_without_bounds_the_first_is_chosen_and_nothing_is_as_good() -> None:
-    """A single process has no bounds, so any other may be faster by any share.
-
-    It is said by how much the next one isn't.
-    """
-    rows = [row("a", 1, NAMED, 1.0, None, None), row("b", 2, OPEN, 1.5, None, None)]
-    chosen = choice([{**each, "processes": number} for number, each in enumerate(rows, 1)])
-    assert (chosen.name, math.isnan(chosen.high), chosen.may_be_faster, chosen.as_good) == ("a", True, ("b",), ())
-    assert chosen.ahead
-    assert (chosen.ahead.value, chosen.processes) == (1.5, 1)
-
-
-def test_rows_that_are_left_out_change_no_standing() -> None:
-    """Without its rivals the named row is named still; without the named row nothing is, nor without a rival."""
-    rows = [row("a", 1, NAMED, 1.0, 1.0, 1.01), row("b", 2, OPEN, 1.01, 1.0, 1.05)]
-    assert [(each.standing, each.names) for each in map(choice, (rows, rows[:1], rows[1:], [], [row("a", 1)]))] == [
-        (NAMED, ("a", "b")),
-        (NAMED, ("a",)),
-        (NOT_TOLD, ()),
-        (NOTHING, ()),
-        (ALONE, ("a",)),
-    ]
+def test_without_a_bound_nothing_is_decided() -> None:
+    """A single process has no bounds, so any other may be faster by any share."""
+    chosen = choice([row("a", 1, NAMED), row("b", 2, OPEN)])
+    assert (chosen.standing, chosen.name, math.isnan(chosen.bound), chosen.rivals) == (UNDECIDED, "a", True, ("b",))
 
 
 # who is measured on

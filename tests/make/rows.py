@@ -17,8 +17,8 @@ from tests.make.records import case
 
 Row = dict[str, Any]
 
-DRAWS, HELD = 100, 90
-"""Intervals of 95 % are drawn so often, and must hold the truth so often."""
+DRAWS, HELD = 100, 95
+"""Intervals of 99 % are drawn so often, and must hold the truth so often."""
 
 ALONE = Common(1.0, 0.0, math.inf)
 """Nothing is pooled: the processes of a row tell its scatter."""

@@ -21,8 +21,8 @@ from bench.stats.estimates import (
     ratios,
 )
 
-T_975 = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262, 30: 2.042}
-"""The 97.5 % points of Student's t by degrees of freedom, as printed in tables."""
+T_995 = {1: 63.657, 2: 9.925, 4: 4.604, 9: 3.250, 30: 2.750}
+"""The 99.5 % points of Student's t by degrees of freedom, as printed in tables."""
 
 
 def means(*processes: list[float]) -> Estimates:
@@ -34,7 +34,7 @@ def test_a_difference_has_welchs_interval() -> None:
     """Of two means with unequal scatter it is what scipy's test of Welch says."""
     one, other = [0.1, 0.13, 0.09], [0.3, 0.5, 0.2, 0.35, 0.41]
     (change,) = intervals(combined(np.array([[-1.0, 1.0]]), means(one, other)))
-    expected = stats.ttest_ind(other, one, equal_var=False).confidence_interval(0.95)
+    expected = stats.ttest_ind(other, one, equal_var=False).confidence_interval(0.99)
     assert (change.low, change.high) == pytest.approx((expected.low, expected.high))
     assert change.value == pytest.approx(np.mean(other) - np.mean(one))
 
@@ -53,7 +53,7 @@ def test_a_baseline_adds_no_scatter_of_its_own() -> None:
     """
     logs = means([0.0, 0.0, 0.0], [0.1, 0.2, 0.3])
     whole, half = intervals(combined(np.array([[-1.0, 1.0], [-0.5, 0.5]]), logs))
-    width = T_975[2] * 0.1 / math.sqrt(3)
+    width = T_995[2] * 0.1 / math.sqrt(3)
     assert (whole.value, whole.high - whole.value) == pytest.approx((0.2, width), rel=1e-3)
     assert (half.value, half.high - half.value) == pytest.approx((0.1, width / 2), rel=1e-3)
 
@@ -79,7 +79,7 @@ def test_estimates_come_back_from_ratios_and_their_intervals() -> None:
 def test_a_ratio_has_a_t_interval_on_its_logarithm() -> None:
     """Processes at 1 and 4 have the ratio 2; one has no interval, a thing to itself is 1, an end may be infinite."""
     ratio = interval(mean([math.log(1), math.log(4)])).exp()
-    half = T_975[1] * math.log(4) / 2  # sd / √2 = ln 4 / 2
+    half = T_995[1] * math.log(4) / 2  # sd / √2 = ln 4 / 2
     assert (ratio.value, ratio.low, ratio.high) == pytest.approx((2, 2 * math.exp(-half), 2 * math.exp(half)), rel=1e-3)
     alone = interval(mean([math.log(3)])).exp()
     assert alone.value == pytest.approx(3)
@@ -89,18 +89,18 @@ def test_a_ratio_has_a_t_interval_on_its_logarithm() -> None:
 
 
 @pytest.mark.parametrize("processes", [2, 3, 5, 10])
-def test_interval_of_a_mean_holds_the_truth_in_95_of_100(processes: int) -> None:
+def test_interval_of_a_mean_holds_the_truth_in_99_of_100(processes: int) -> None:
     """Over normal draws the t interval keeps its level, within four standard errors of the simulation."""
     draws = np.random.default_rng(processes).normal(0, 0.01, (2000, processes))
     half = half_widths(means(*draws.tolist()))
-    assert np.mean(np.abs(draws.mean(axis=1)) < half) == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 2000))
+    assert np.mean(np.abs(draws.mean(axis=1)) < half) == pytest.approx(0.99, abs=4 * math.sqrt(0.99 * 0.01 / 2000))
 
 
 def test_half_width_is_the_printed_t_times_the_standard_error() -> None:
     """Of several degrees of freedom."""
-    freedom = np.array([*T_975], dtype=np.float64)
+    freedom = np.array([*T_995], dtype=np.float64)
     half = half_widths(Estimates(np.zeros(len(freedom)), np.full(len(freedom), 0.7), freedom))
-    assert half == pytest.approx([0.7 * quantile for quantile in T_975.values()], rel=3e-4)
+    assert half == pytest.approx([0.7 * quantile for quantile in T_995.values()], rel=3e-4)
 
 
 def test_a_median_scatters_more_than_a_mean_by_the_stated_factor() -> None:
