@@ -196,7 +196,6 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         default=MOST_OPERATORS,
         help=f"operators that are printed of a case, the rest in one line (default: {MOST_OPERATORS})",
     )
-    add_option("--report", action="store_true", help="write a page with all profiles of the run too: profile.html")
 
 
 def add_summarise(parser: argparse.ArgumentParser) -> None:

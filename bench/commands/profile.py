@@ -1,16 +1,17 @@
 """Profile cases of a run, to see why they are fast."""
 
 import argparse
+import shlex
 
 from bench.commands import put, say
 from bench.engine.admission import check_devices
 from bench.plan.errors import WrongRequest
+from bench.plan.invocation import suite
 from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep
 from bench.profiling import traces
 from bench.show import profile as show
 from bench.show.charts import catalogue
-from bench.show.doubts import control_warning
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,10 +40,6 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             put(show.blocks(traced.profile, row, arguments.top))
         say("")
-    files = catalogue.draw(saved.plots, profiles=saved.profiles)
-    if arguments.report and saved.profiles:
-        from bench.show.pages import profiles as page  # slow to import
-
-        files.append(page.write(saved.profiles, saved.folder, table, control_warning(saved.whole)))
-    say(*map(str, files))
+    say(*map(str, catalogue.draw(saved.plots, profiles=saved.profiles)))
+    say(f"page: {suite()} report {shlex.quote(str(saved))}")
     return status
