@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from bench.analyse.flags import mostly_disturbed
-from bench.analyse.rows import Row, grouped, pair
+from bench.analyse.rows import Row, grouped, numbers
 from bench.analyse.standing import DECIDED, NAMED, NOTHING, UNDECIDED, Choice, choice
 from bench.plan.case import AS_IS, Point
-from bench.plan.verdicts import FASTER, SLOWER
-from bench.stats.estimates import UNKNOWN, Interval, interval, mean
+from bench.plan.verdicts import SLOWER
+from bench.stats.estimates import UNKNOWN, Interval, interval, mean, t_quantile
 from bench.store.saved_run import Seen
 from impls.catalogue import GRAPH, name_of
 
@@ -71,7 +71,7 @@ class Advice:
     def is_of_graph(self) -> bool:
         """Whether the choice goes by the model's graph, and gains no more than the graph unchanged."""
         graph = self.rows.get(GRAPH, {})
-        return self.by_graph and graph.get("status") == "ok" and pair(self.chosen, graph).verdict != FASTER
+        return self.by_graph and graph.get("status") == "ok" and not _is_faster(self.chosen, graph)
 
     @property
     def is_disturbed(self) -> bool:
@@ -145,10 +145,10 @@ def _layers(looks: Sequence[Seen]) -> list[dict[str, Any]]:
             "path": cores[0]["layer"],
             "count": len({core["layer"] for core in cores}),
             "cores": len(cores),
-            "share": _share(looks, _part("cores", numbers)).value,
+            "share": _share(looks, _part("cores", places)).value,
             **cores[0],
         }
-        for numbers, cores in (zip(*group, strict=True) for group in groups.values())
+        for places, cores in (zip(*group, strict=True) for group in groups.values())
     ]
     return sorted(kinds, key=lambda kind: -kind["share"])
 
@@ -161,15 +161,15 @@ def _softmaxes(looks: Sequence[Seen]) -> list[dict[str, Any]]:
             "layers": [each["layer"] for each in those],
             "lines": lines,
             "reason": reason,
-            "share": _share(looks, _part("others", numbers)).value,
+            "share": _share(looks, _part("others", places)).value,
         }
-        for (lines, reason), (numbers, those) in ((key, zip(*group, strict=True)) for key, group in groups.items())
+        for (lines, reason), (places, those) in ((key, zip(*group, strict=True)) for key, group in groups.items())
     ]
 
 
-def _part(name: str, numbers: Iterable[int]) -> Callable[[Mapping[str, Any]], float]:
+def _part(name: str, places: Iterable[int]) -> Callable[[Mapping[str, Any]], float]:
     """Return a function for the seconds of a call in some of its cores or other softmaxes."""
-    return lambda call: math.fsum(call[name][number] for number in numbers)
+    return lambda call: math.fsum(call[name][place] for place in places)
 
 
 def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Interval:
@@ -189,6 +189,13 @@ def compared(before: Advice, rows: Iterable[Row], settings: Iterable[str]) -> Ad
     by_name = {str(row["implementation"]): row for row in rows}
     alternatives = [alternative(name, by_name.get(name), before.first["settings"]) for name in settings]
     return replace(before, alternatives=alternatives, rows=by_name)
+
+
+def _is_faster(row: Row, graph: Row) -> bool:
+    """Return whether a setting is faster than the model's graph, which has a speed-up but no slowdown."""
+    (one, other), errors = numbers([row, graph], "speedup"), numbers([row, graph], "log_time_error")
+    freedom = np.min(numbers([row, graph], "log_ratio_freedom"))
+    return bool(math.log(one / other) > t_quantile(freedom) * np.hypot(*errors))  # False if one is unknown
 
 
 def alternative(name: str, row: Row | None, tried: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
