@@ -1,9 +1,8 @@
-"""Whether all that is said of runs agrees: python -m tests.drills.statements RUN….
+"""Whether all that is told of runs agrees with their rows: python -m tests.drills.statements RUN…
 
-It reads the texts that a user sees, and no code of the suite decides what they mean: the table in the terminal, the end
-of the run, the page with its data, the comment of a duel, the exported table and the answer of `advise`. What each says
-of two implementations of a point must agree with what all others say of them, within the digits that are shown; so must
-all counts, with those of the plan. It ends with 1 if it finds a contradiction.
+It reads what a user sees: the end of a run, what `show` prints, the page, and the comment of a duel. No code of the
+suite decides what the texts mean: every number of every table, and each sentence on what to use, must be that of the
+rows, rounded as it is shown. It ends with 1 if one isn't.
 """
 
 import html
@@ -11,85 +10,29 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.verdict import change
-from bench.plan.case import Point
-from bench.plan.sweep import Sweep
-from bench.show import failures, summary
+from bench.analyse.duel import Outcome, change
+from bench.analyse.rows import Row
+from bench.show import columns, summary
+from bench.show.answer import points_of
 from bench.show.comparison import duel
 from bench.show.markdown import markdown
 from bench.show.pages.run import page
-from bench.show.rows import Row, by_point
-from bench.show.terminal.console import rendered
-from bench.show.terminal.results import results
-from impls.catalogue import name_of
+from bench.show.results import results
 
-WIDE = 400
-NUMBER, NAME = r"([\d.,]+)", r"([\w.:\[\]=,/+-]+)"
-SPEEDUP = re.compile(rf"{NUMBER}x \[{NUMBER}, ({NUMBER}|unbounded)\]")
-SHARE = re.compile(rf"(over )?{NUMBER}(?: to {NUMBER}%|x to {NUMBER}x)")
-MEDIAN = re.compile(r"\b([\d.]+) (ns|µs|ms|s)(?: {2,}| {1,2}±)")
-SCALE = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+NUMBER = r"([\d.]+)"
+SCALE = {
+    "ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30,
+}  # fmt: skip
+GOOD, DECIDED = 1.02, 1.10
 
+Rows = Mapping[str, Sequence[Row]]
+"""The measured rows of each point by its label, the first by rank first."""
 
-@dataclass(frozen=True)
-class Bound:
-    """A number that is said, and the step of its last digit: it stands for all that rounds to it."""
-
-    value: float
-    step: float
-
-    @classmethod
-    def of(cls, text: str, share: bool = False) -> "Bound":
-        """Return what a ratio says, or with `share` the ratio that a percentage above 1 says."""
-        if text == "unbounded":
-            return cls(math.inf, 0.0)
-        digits = text.replace(",", "")
-        step = 10.0 ** -len(digits.partition(".")[2])
-        return cls(1 + float(digits) / 100, step / 100) if share else cls(float(digits), step)
-
-    def is_above(self, other: "Bound") -> bool:
-        """Return whether it is larger than another one beyond the steps of both."""
-        return self.value > other.value + (self.step + other.step) * (1 + 1e-6)
-
-
-@dataclass(frozen=True)
-class Told:
-    """That one implementation is at least, and at most, so many times as fast as another one."""
-
-    one: str
-    other: str
-    low: Bound
-    high: Bound
-    where: str
-
-    @property
-    def reverse(self) -> "Told":
-        """The same of the other one."""
-        low, high = (Bound(1 / end.value, end.step / end.value**2) if end.value else Bound(math.inf, 0.0)
-            for end in (self.high, self.low))  # fmt: skip
-        return Told(self.other, self.one, low, high, self.where)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.one} is {self.low.value:.4g} to {self.high.value:.4g} times as fast as {self.other} ({self.where})"
-        )
-
-
-@dataclass
-class Said:
-    """All that is said of a point: pairs, by how much a row is slower than the fastest, and who may be the fastest."""
-
-    pairs: list[Told] = field(default_factory=list)
-    slower: list[tuple[str, Bound, Bound, str]] = field(default_factory=list)
-    may_be_fastest: list[tuple[str, str]] = field(default_factory=list)
-    fastest: set[str] = field(default_factory=set)
-    pays: dict[str, str] = field(default_factory=dict)
-    medians_s: dict[str, float] = field(default_factory=dict)
-    explained: set[str] = field(default_factory=set)
+Line = dict[str, str]
+"""The cells of a line of a table by heading."""
 
 
 def main(runs: Sequence[str]) -> int:
@@ -104,236 +47,199 @@ def main(runs: Sequence[str]) -> int:
 
 
 def contradictions(run: Path) -> Iterator[str]:
-    """Yield a line for each two statements on a run that can't both be true, and for each wrong count."""
+    """Yield a line for each number and each sentence that isn't that of the rows."""
     saved = AnalysedRun(run)
-    rows_at, sweep = by_point(saved.table), saved.planned
-    texts = {"terminal": rendered(failures.blocks(saved.whole, sweep), width=WIDE)}
-    texts["end"] = rendered(summary.blocks(saved.whole, saved.baseline, sweep), width=WIDE)
+    points = points_of(saved.whole, saved.planned)
+    every = {at.label: {str(row["implementation"]): row for row in at.rows} for at in points}
+    shown = columns.default(saved.baseline)
+    texts = {
+        "end": markdown(summary.blocks(saved.whole, saved.baseline, saved.planned)),
+        "show": markdown(results(saved.whole, shown, saved.whole, saved.planned)),
+    }
+    tables = {where: [*_of_markdown(text)] for where, text in texts.items()}
     whole = page(saved)
-    texts["page"] = "\n".join(_sentences_of(whole))
-    said = {point: Said() for point in rows_at}
-    _terminal(said, rows_at, saved)
-    _page(whole, [*said.values()], saved.baseline or "")
-    if len(said) == 1 and (run / "advice.md").exists():
-        _advice((run / "advice.md").read_text(encoding="utf-8"), *said.values())
-    _duel(said, rows_at, saved, texts)
-    for point, of in said.items():
-        yield from (f"{point.name}: {line}" for line in _disagree(of))
-    for where, text in texts.items():
-        yield from (f"{where}: {line}" for line in _miscounted(text, rows_at, sweep))
-    yield from _named(texts["end"].split("\n\n")[0], rows_at, sweep)
+    tables["page"] = [*_of_html(whole)]
+    for where, of in tables.items():
+        told = [line for table in of for line in _named(table)]
+        if not told and any(row["status"] == "ok" for rows in every.values() for row in rows.values()):
+            yield f"{where}: no table of rows was read"
+        for label, name, line in told:
+            if row := every.get(label, {}).get(name):
+                yield from (f"{where}: {label} {name}: {problem}" for problem in _wrong(line, row))
+            else:
+                yield f"{where}: {label} {name} is no row"
+    measured = {at.label: _by_rank(at.rows) for at in points}
+    said = re.findall(r"^(?:\*\*)?((?:Use|Except|Not decided|Nothing was).*?)(?:\*\*)?$", texts["end"], re.MULTILINE)
+    if len({(at.point.kind, at.point.timing) for at in points}) == 1:
+        yield from (f"end: {problem}" for problem in of_answer([_plain(each) for each in said], measured))
+    yield from (f"duel: {problem}" for problem in _of_duel(saved, every))
 
 
-# what is read
+def _by_rank(rows: Sequence[Row]) -> list[Row]:
+    return sorted((row for row in rows if row["status"] == "ok" and row["rank"]), key=lambda row: int(row["rank"]))
 
 
-def _terminal(said: Mapping[Point, Said], rows_at: Mapping[Point, Sequence[Row]], saved: AnalysedRun) -> None:
-    """Read the table as `show` prints it: a part for each point, between its head and what the columns mean."""
-    shown = rendered(results(saved.whole, saved.baseline), width=WIDE)
-    for (point, of), part in zip(said.items(), shown.split("\n\n")[1:], strict=False):
-        lines = part.splitlines()
-        head = next((number for number, line in enumerate(lines) if " latency " in line), None)
-        if head is None:  # nothing was measured
+# tables
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\([\\`*<\[_])", r"\1", text)
+
+
+def _of_markdown(text: str) -> Iterator[list[Line]]:
+    """Yield the tables of a text."""
+    for part in re.findall(r"(?:^\|.*\|\n)+", text + "\n", re.MULTILINE):
+        head, _, *lines = ([_plain(c).strip(" `") for c in line[1:-1].split(" | ")] for line in part.splitlines())
+        yield [dict(zip(head, line, strict=False)) for line in lines]
+
+
+def _of_html(text: str) -> Iterator[list[Line]]:
+    """Yield the tables of a page."""
+    for part in re.findall(r"<table.*?</table>", text, re.DOTALL):
+        rows = re.findall(r"<tr[^>]*>(.*?)</tr>", part, re.DOTALL)
+        cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
+        head, *lines = ([html.unescape(re.sub("<[^>]+>", "", cell)).strip() for cell in row] for row in cells)
+        yield [dict(zip(head, line, strict=False)) for line in lines]
+
+
+def _named(table: Sequence[Line]) -> Iterator[tuple[str, str, Line]]:
+    """Yield the lines of a table of rows with their point and their implementation."""
+    label = ""
+    for line in table:
+        name = line.get("implementation", line.get("use", ""))
+        if "latency" not in line or not name:
             continue
-        names = [row["implementation"] for row in rows_at[point]]
-        _words(of, lines[head - 1], names, "terminal")
-        for line in lines[head + 1 :]:
-            if (name := line.split()[0]) not in names or not line.startswith(f"  {name} "):
-                break
-            row = line[2 + len(name) :]
-            _row(of, name, row, saved.baseline or "", "terminal")
-            if (letters := re.match(r" +([A-Z1]*) ", row)) and "R" in letters[1]:
-                of.explained.add(name)
+        label = line.get("point", "").partition(": ")[0] or label or "the only point"
+        name = name.removeprefix("not decided: ").partition(" or ")[0].partition(" (")[0].strip()
+        if line["latency"]:
+            yield label, name, line
 
 
-def _row(of: Said, name: str, line: str, baseline: str, where: str) -> None:
-    """Read what a row of a table says after its name."""
-    if median := MEDIAN.search(line):
-        of.medians_s[name] = float(median[1]) * SCALE[median[2]]
-    text = re.sub(" +", " ", line)
-    if ratio := SPEEDUP.search(text):
-        of.pairs.append(Told(name, baseline, Bound.of(ratio[2]), Bound.of(ratio[3]), where))
-        text = text.replace(ratio[0], "")
-    if share := _share(text):
-        of.slower.append((name, *share, where))
-    if paid := re.search(r"(never|not shown|[\d,]+ calls)\s*$", text):
-        of.pays[name] = paid[1]
+def _wrong(line: Line, row: Row) -> Iterator[str]:
+    """Yield each cell of a line that isn't what its row says."""
+    for heading, cell in line.items():
+        if not cell or row["status"] != "ok":
+            continue
+        if heading == "latency" and not _is_value(cell, row["latency_s"], row["latency_low_s"], row["latency_high_s"]):
+            yield f"latency {cell}, its row has {row['latency_s']:.6g} s"
+        elif heading == "memory" and not _is_value(cell, row["memory_bytes"]):
+            yield f"memory {cell}, its row has {row['memory_bytes']} bytes"
+        elif heading.startswith("vs ") and not _is_ratio(cell, row):
+            yield f"{heading} {cell}, its row has {[row[f'speedup{end}'] for end in ('', '_low', '_high')]}"
+        elif heading == "within" and not _is_bound(cell, row):
+            yield f"within {cell}, its row has {row['slowdown_high']} ({row['standing']})"
 
 
-def _share(text: str) -> tuple[Bound, Bound] | None:
-    """Return by how much a text says that a row is slower: `2 to 5%`, `over 0 to 5%` or `1.2x to 1.5x`."""
-    match = SHARE.search(text)
-    if match is None:
-        return None
-    low, high = (Bound.of(end, share=match[3] is not None) for end in (match[2], match[3] or match[4]))
-    return (Bound(1.0 + 1e-9, low.step) if match[1] else low), high
+def _is_value(cell: str, value: float, low: float | None = None, high: float | None = None) -> bool:
+    """Return whether a cell such as `70.0 ms ±2.6%` is a value in base units with the half-width of its interval."""
+    number, unit, *width = cell.replace(",", "").split()
+    is_value = _rounds(number, value / SCALE[unit])
+    if low is None or high is None or not width:
+        return is_value and not width
+    return is_value and _rounds(width[0].strip("±%"), 100 * (math.sqrt(high / low) - 1))
 
 
-def _words(of: Said, text: str, names: Sequence[str], where: str) -> None:
-    """Read what is said of what to use at a point."""
-    if match := re.search(rf"fastest: {NAME}(?:, by (.*))?", text):
-        name = match[1].rstrip(",")
-        of.may_be_fastest.append((name, where))
-        of.fastest.add(name)
-        if lead := _share(match[2] or ""):
-            others = [other for other in names if other != name and other in of.medians_s]
-            of.pairs += [Told(name, other, lead[0], Bound(math.inf, 0), where) for other in others]
-    if match := re.search(rf"use {NAME}: (.*)", text):
-        name = match[1]
-        bound = re.search(rf"(?:more than|up to|within) {NUMBER}(%|x)", match[2])
-        if bound:
-            of.slower.append((name, Bound(1.0, 0.0), Bound.of(bound[1], bound[2] == "%"), f"{where}, bound"))
-        for part in re.findall(r"(?:^|; )(.*?)(?: may be up to| is as good| are as good)", match[2]):
-            of.may_be_fastest += [(each, where) for each in re.split(r", | or | and ", part) if each in names]
+def _rounds(text: str, value: float) -> bool:
+    """Return whether a value rounds to a text, with some room for digits that are dropped on purpose."""
+    step = 10.0 ** -len(text.partition(".")[2])
+    return abs(float(text) - value) <= 0.5001 * step + 1e-9 or abs(float(text) / value - 1) < 0.006
 
 
-def _sentences_of(whole: str) -> Iterator[str]:
-    """Yield the sentences at the top of a page."""
-    top = whole.partition("<main>")[0].partition('class="answer"')
-    yield from (html.unescape(re.sub("<[^>]+>", "", part)) for part in re.findall(r"<(?:p|li)[^>]*>.*?</(?:p|li)>",
-        f'<p {top[1]}{top[2]}', re.DOTALL))  # fmt: skip
+def _is_ratio(cell: str, row: Row) -> bool:
+    if cell in ("baseline", "disturbed"):
+        return bool((row["implementation"] == row["baseline"]) if cell == "baseline" else row["flagged_share"] > 0.5)
+    numbers = [float(number) for number in re.findall(r"[\d.]+", cell)]
+    ends = [row["speedup"], *([row["speedup_low"], row["speedup_high"]] if len(numbers) > 1 else [])]
+    half = abs(numbers[-1] - numbers[1]) / 2 if len(numbers) > 1 else 0.0
+    return all(abs(said - of) <= max(0.006 * of, 0.051 * half, 0.0051) for said, of in zip(numbers, ends, strict=True))
 
 
-def _page(whole: str, said: Sequence[Said], baseline: str) -> None:
-    """Read a page: the points in a line each, and the table of all cases."""
-    points = whole.partition('id="point-by-point"')[2].partition("</table>")[0]
-    words = dict(re.findall(r"<tr><th[^>]*>(.*?)</th><td[^>]*>(.*?)</td>", points))
-    at = dict(zip(words, said, strict=False))
-    table = whole.partition('<table id="table"')[2].partition("</table>")[0]
-    keys = re.findall(r'data-key="(\w+)"', table)
-    lines = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
-    rows = [dict(zip(keys, re.findall(r"<td[^>]*>(.*?)</td>", line, re.DOTALL), strict=True)) for line in lines]
-    for label, of in at.items():
-        names = [_text(row["implementation"]) for row in rows if row["point"] == label]
-        _words(of, html.unescape(words[label]), names, "page")
-    for row in rows:
-        cells = {key: _text(cell) for key, cell in row.items()}
-        of, name = at[row["point"]], cells["implementation"]
-        for key in ("speedup", "slower_by", "paid"):
-            _row(of, name, cells.get(key, ""), baseline, "page")
-        if "R" in cells.get("flags", ""):
-            of.explained.add(name)
+def _is_bound(cell: str, row: Row) -> bool:
+    if not cell.endswith("%"):
+        return cell == row["standing"] == "fastest" or (cell == "no bound" and row["slowdown_high"] is None)
+    return row["slowdown_high"] is not None and is_upper(cell[:-1], row["slowdown_high"])
 
 
-def _text(cell: str) -> str:
-    return html.unescape(re.sub("<[^>]+>", "", cell))
+def is_upper(percent: str, ratio: float) -> bool:
+    """Return whether a percentage is a bound of a ratio: no less than it, and no more than a step of its digits."""
+    step = 0.01 if float(percent) >= 10 else 0.001
+    return -1e-6 < 1 + float(percent) / 100 - ratio < step + 1e-6
 
 
-def _advice(text: str, of: Said) -> None:
-    """Read the answer for a model."""
-    text = text.replace("\\[", "[")
-    for name, rest in re.findall(rf"^\| `{NAME}` \| (.*)", text, re.MULTILINE):
-        if ratio := SPEEDUP.match(rest):
-            of.pairs.append(Told(name, "as_is", Bound.of(ratio[2]), Bound.of(ratio[3]), "advice.md"))
-    for name, rest in re.findall(rf"\*\*use {NAME}: (.*)\*\*", text, re.IGNORECASE):
-        if bound := re.search(rf"more than {NUMBER}% faster", rest):
-            of.slower.append((name, Bound(1.0, 0.0), Bound.of(bound[1], True), "advice.md, bound"))
+# sentences
 
 
-def _duel(
-    said: Mapping[Point, Said], rows_at: Mapping[Point, Sequence[Row]], saved: AnalysedRun, texts: dict[str, str]
-) -> None:
-    """Read the comment on a pull request that a run of two implementations would have."""
+def of_answer(said: Sequence[str], rows_at: Rows) -> Iterator[str]:
+    """Yield what is wrong in the sentences on what to use, given the measured rows of all points of the plan."""
+    compared = {label: rows for label, rows in rows_at.items() if len([row for row in rows if row["standing"]]) > 1}
+    undecided = {label for label, (first, *_) in compared.items() if not _is_decided(first)}
+    if not compared:
+        return
+    of_use, others, left = ([text for text in said if text.startswith(begin)] for begin in ("Use", "Except", "Not dec"))
+    if bool(left) != bool(undecided):
+        yield f"{len(undecided)} points are not decided, and it says {left}"
+    elif (number := re.search(r"at (?:all )?(\d+)(?: of \d+)? points", "".join(left))) and len(undecided) != int(number[1]):
+        yield f"{len(undecided)} points are not decided, and it says {left[0]}"
+    if bool(of_use) != (len(undecided) < len(compared)):
+        yield f"{len(undecided)} of {len(compared)} points are not decided, and it says {of_use}"
+    if not of_use:
+        return
+    name = of_use[0].removeprefix("Use ").partition(": ")[0]
+    if not any(rows[0]["implementation"] == name for label, rows in compared.items() if label not in undecided):
+        yield f"{name} is to be used, and no point says so"
+    own = {label: row for label, rows in compared.items() for row in rows if row["implementation"] == name}
+    beaten = {label for label, row in own.items() if (row["slowdown_low"] or 1) > 1 and not (row["slowdown_high"] or 9) <= GOOD}
+    good = [row for label, row in own.items() if label not in beaten and (row["slowdown_high"] or 9) <= DECIDED]
+    yield from _of_use(of_use[0], good, len(rows_at))
+    yield from _of_others("".join(others), {label: own[label] for label in beaten})
+
+
+def _is_decided(first: Row) -> bool:
+    return first["standing"] == "fastest" or (first["slowdown_high"] or math.inf) <= DECIDED
+
+
+def _of_use(said: str, good: Sequence[Row], planned: int) -> Iterator[str]:
+    most = max(row["slowdown_high"] for row in good)
+    if within := re.search(rf"within {NUMBER}% of the fastest", said):
+        if not is_upper(within[1], most):
+            yield f"within {within[1]}%, and the largest bound is {most}"
+    elif most > 1:
+        yield f"a bound of {most} is not told: {said}"
+    if where := re.search(r"at (all )?(\d+)(?: of (\d+))? points", said):
+        total = int(where[3] or where[2])
+        if (int(where[2]), total) != (len(good), planned):
+            yield f"{len(good)} of {planned} points, and it says {where[0]}"
+    rows = sorted(row["speedup"] for row in good if row["speedup_low"] is not None and (row["flagged_share"] or 0) <= 0.5)
+    if gain := re.search(rf", (?:{NUMBER} to )?{NUMBER}x(?: \[.*\])? as fast as", said):
+        ends = float(gain[1] or gain[2]), float(gain[2])
+        if any(abs(end / of - 1) > 0.006 for end, of in zip(ends, (rows[0], rows[-1]), strict=True)):
+            yield f"{gain[0]}, and ratios are {rows[0]} to {rows[-1]}"
+
+
+def _of_others(said: str, beaten: Mapping[str, Row]) -> Iterator[str]:
+    listed = re.findall(rf"(?:Except |; )(.+?): (\S+) \(\S+ takes {NUMBER} (?:to {NUMBER}x|or more) as long\)", said)
+    rest = re.search(r"; (\d+) other points?\.", said)
+    if len(listed) + (int(rest[1]) if rest else 0) != len(beaten):
+        yield f"another one is faster at {len(beaten)} points, and it says {said}"
+    for label, _, low, high in listed:
+        row = beaten.get(label)
+        if row is None or not -1e-6 < row["slowdown_low"] - float(low) < 0.0101:
+            yield f"{label}: {low}, and the lower bound is {row and row['slowdown_low']}"
+        elif high and not -1e-6 < float(high) - row["slowdown_high"] < 0.0101:
+            yield f"{label}: {high}, and the upper bound is {row['slowdown_high']}"
+
+
+def _of_duel(saved: AnalysedRun, every: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
+    """Yield what is wrong in the comment on a pull request that a run of two implementations would have."""
     if not (saved.planned and saved.environment and len(saved.planned.implementations) == 2):
         return
     before, after = sorted(saved.planned.implementations, key=lambda name: name != saved.baseline)
-    changes = [change(point, rows_at.get(point, ()), before, after, 0.01) for point in saved.planned.points]
-    told = duel.Told(changes, before, after, saved.environment, "", 0.01, 60.0)
-    texts["duel"] = markdown(duel.blocks(told)).replace("\\[", "[")
-    for each in changes:
-        if each.ratio.is_known:
-            (ratio,) = SPEEDUP.findall(duel.headline(replace(told, changes=[each])))
-            said[each.point].pairs.append(Told(after, before, Bound.of(ratio[1]), Bound.of(ratio[2]), "duel"))
-
-
-# what must agree
-
-
-def _disagree(of: Said) -> Iterator[str]:
-    """Yield what contradicts at a point."""
-    pairs = [*of.pairs, *(each.reverse for each in of.pairs)]
-    for number, one in enumerate(pairs):
-        for other in pairs[number + 1 :]:
-            if (one.one, one.other) == (other.one, other.other) and (
-                one.low.is_above(other.high) or other.low.is_above(one.high)
-            ):
-                yield f"{one}, but {other}"
-    yield from (line for pair in pairs for line in _beside_bounds(pair, of))
-    for name, low, high, where in of.slower:
-        if low.value > high.value:
-            yield f"{name} is slower by {low.value:.4g} to {high.value:.4g} ({where})"
-        for rival, there in of.may_be_fastest:
-            is_slower = low.value > 1 and "bound" not in where
-            if rival == name and is_slower and name in of.fastest:
-                yield f"{name} is the fastest ({there}), but slower by {low.value:.4g} at least ({where})"
-            if rival == name and is_slower and low.is_above(Bound(1.02, 0)):
-                yield f"{name} may be the fastest ({there}), but is slower by {low.value:.4g} at least ({where})"
-    yield from _unpaid(of)
-    yield from _opposed(of)
-
-
-def _beside_bounds(pair: Told, of: Said) -> Iterator[str]:
-    """Yield where a pair says more of its slower one than that one's bounds do."""
-    for name, low, high, where in of.slower:
-        if name != pair.other:
-            continue
-        if pair.low.is_above(high):
-            yield f"{pair}, but {name} is slower by {high.value:.4g} at most ({where})"
-        if "bound" not in where and pair.low.is_above(low):
-            yield f"{pair}, but {name} is slower by only {low.value:.4g} at least ({where})"
-
-
-def _unpaid(of: Said) -> Iterator[str]:
-    """Yield where compiling never pays, or does, though nothing says that one of the two is slower."""
-    lows = {name: low.value for name, low, _, where in of.slower if where == "terminal"}
-    for name, paid in of.pays.items():
-        slower = name if paid == "never" else name_of(name).compiled_from if "calls" in paid else None
-        if slower in lows and lows[slower] <= 1:
-            yield f"compiling {name} pays after: {paid}, but {slower} may be the fastest"
-
-
-def _opposed(of: Said) -> Iterator[str]:
-    """Yield where medians say the opposite of a ratio without a word on it."""
-    for pair in of.pairs:
-        one, other = of.medians_s.get(pair.one), of.medians_s.get(pair.other)
-        if pair.where != "terminal" or not (one and other) or pair.one in of.explained:
-            continue
-        if (pair.low.value > 1 and one > other * 1.002) or (pair.high.value < 1 and one < other / 1.002):
-            yield f"{pair}, but its median is {one:.3g} s, the other's {other:.3g} s"
-
-
-def _miscounted(text: str, rows_at: Mapping[Point, Sequence[Row]], sweep: Sweep | None) -> Iterator[str]:
-    """Yield each number of cases or points that isn't that of the plan, or of the cases that have a time."""
-    points = len(sweep.points if sweep else rows_at)
-    planned = points * len(sweep.implementations) if sweep else sum(map(len, rows_at.values()))
-    measured = sum(row["status"] == "ok" for rows in rows_at.values() for row in rows)
-    text = text.replace(",", "") if re.search(r"\d,\d{3}\b", text) else text
-    for number in re.findall(r"(?:[Aa]ll|none of|\d+ of) (\d+) cases", text):
-        if int(number) != planned:
-            yield f"{number} cases, planned are {planned}"
-    for number in re.findall(r"of (\d+) measured cases?", text):
-        if int(number) != measured:
-            yield f"{number} measured cases, measured are {measured}"
-    for number in re.findall(r"\bat (?:all |\d+ of |the \d+ of |\d+ of the \d+ of )(\d+) points", text):
-        if int(number) != points and f"at {number} of" not in text:
-            yield f"{number} points, planned are {points}"
-    if measured < planned and re.search(r"[Aa]ll (\d+ )?cases were measured", text):
-        yield f"all were measured, but {planned - measured} of {planned} have no time"
-
-
-def _named(answer: str, rows_at: Mapping[Point, Sequence[Row]], sweep: Sweep | None) -> Iterator[str]:
-    """Yield where the first sentences name one for points that weren't measured, or that hardly any point compares."""
-    points = len(sweep.points if sweep else rows_at)
-    match = re.search(rf"\b[Uu]se {NAME}:", answer)
-    if match is None:
-        return
-    tried = len(rows_at)
-    ok = [[row["implementation"] for row in rows if row["status"] == "ok"] for rows in rows_at.values()]
-    compared = sum(match[1] in names and len(names) > 1 for names in ok)
-    if tried < points and f"of {points:,} points that" not in answer:
-        yield f"{match[1]} is named without a word on {points - tried} points that wait"
-    if 2 * compared <= tried and tried > 1:
-        yield f"{match[1]} is named, and compared at {compared} of {tried} points"
+    rows_at = {at.point: at.rows for at in points_of(saved.whole, saved.planned)}
+    changes = [change(point, rows, before, after, 0.01) for point, rows in rows_at.items()]
+    (table, *_) = _of_markdown(markdown(duel.blocks(Outcome(changes, before, after, 0.01, None, 60.0, saved.environment), "")))
+    for line, of in zip(table, every.values(), strict=True):
+        if line["speed-up"] and not _is_ratio(line["speed-up"], of[after]):
+            yield f"{line['speed-up']}, its row has {of[after]['speedup']}"
 
 
 if __name__ == "__main__":

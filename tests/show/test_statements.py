@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.case import CONTROL, Case
 from bench.plan.sweep import Effort, Sweep
 from bench.show.charts import catalogue
-from bench.show.rows import by_point
 from bench.store import journal, plan
 from bench.store.record import Record
 from tests.drills import statements
-from tests.drills.statements import Bound, Said, Told, contradictions
+from tests.drills.statements import contradictions
 from tests.make import runs
 from tests.make.points import vit_s
 from tests.make.records import environment
@@ -87,54 +85,53 @@ def test_all_that_is_said_of_a_published_run_agrees(folder: Path) -> None:
 # what the drill finds
 
 
-def said(*slower: tuple[str, str, str], **parts: object) -> list[str]:
-    """Return what contradicts where sdpa is 1.03 to 1.15 times as fast as eager, and rows are slower by so many %."""
-    told = Told("sdpa", "eager", Bound.of("1.03"), Bound.of("1.15"), "terminal")
-    bounds = [(name, Bound.of(low, True), Bound.of(high, True), "terminal") for name, low, high in slower]
-    return [*statements._disagree(Said(pairs=[told], slower=bounds, **parts))]  # type: ignore[arg-type]
-
-
-def test_two_statements_of_a_pair_are_compared_within_their_digits() -> None:
-    """One that says less, or as much in other digits, contradicts nothing."""
-    assert said(("eager", "3", "15")) == said(("eager", "2.9", "15.2")) == []
-    assert "by only 1" in said(("eager", "0", "15"))[0]
-    assert any("by 1.01 at most" in line for line in said(("eager", "2.9", "1.0")))
+ROW = {
+    "implementation": "sdpa", "baseline": "eager", "status": "ok", "standing": "named", "latency_s": 0.0702,
+    "latency_low_s": 0.0684, "latency_high_s": 0.072, "speedup": 1.571, "speedup_low": 1.514, "speedup_high": 1.624,
+    "slowdown_low": 1.0, "slowdown_high": 1.0153, "memory_bytes": 42_572_000, "flagged_share": 0.0, "rank": 1,
+}  # fmt: skip
+RIGHT = {"latency": "70.2 ms ±2.6%", "vs eager": "1.57x [1.51, 1.62]", "within": "1.6%", "memory": "40.6 MiB"}
 
 
 @pytest.mark.parametrize(
-    ("parts", "words"),
+    "wrong",
     [
-        ({"may_be_fastest": [("eager", "page")]}, "may be the fastest"),
-        ({"pays": {"compiled_eager": "5 calls", "compiled_sdpa": "never"}}, "pays after: never"),
-        ({"medians_s": {"sdpa": 0.0415, "eager": 0.0402}}, "its median"),
-    ],
-)
-def test_each_other_contradiction_is_found(parts: dict[str, object], words: str) -> None:
-    """What may be the fastest though it is slower, what never pays though nothing is slower, opposite medians."""
-    slower = ("eager", "2.9", "15"), ("compiled_sdpa", "0", "14")
-    assert [words in line for line in said(*slower, **parts)] == [True]
-    assert said(*slower) == []
-    assert said(*slower, medians_s={"sdpa": 0.0415, "eager": 0.0402}, explained={"sdpa"}) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "All 8 cases were measured.", "1 of 12 cases have no time", "Use sdpa: at all 3 points it takes",
-        "3 of 4 measured cases", "all 6 cases were measured",
+        {"latency": "71.2 ms ±2.6%"}, {"latency": "70.2 µs ±2.6%"}, {"latency": "70.2 ms ±1.6%"}, {"within": "1.5%"},
+        {"vs eager": "1.57x [1.41, 1.62]"}, {"vs eager": "1.67x [1.51, 1.62]"}, {"vs eager": "baseline"},
+        {"within": "1.7%"}, {"within": "fastest"}, {"memory": "42.6 MiB"},
     ],
 )  # fmt: skip
-def test_a_count_that_is_not_that_of_the_plan_is_found(tmp_path: Path, text: str) -> None:
-    """With three of six planned cases measured; what is counted rightly is not."""
-    saved = AnalysedRun(run(tmp_path / "run", of()[:9], 1, NAMES))
-    assert len([*statements._miscounted(text, by_point(saved.table), saved.planned)]) >= 1
-    right = "3 of 6 cases have no time; at the 1 of 2 points that was measured; in 3 of 3 measured cases"
-    assert [*statements._miscounted(right, by_point(saved.table), saved.planned)] == []
+def test_a_number_that_is_not_that_of_its_row_is_found(wrong: dict[str, str]) -> None:
+    """A bound is rounded up, everything else to the nearest; what is right is no contradiction."""
+    assert [*statements._wrong(RIGHT, ROW)] == []
+    assert len([*statements._wrong({**RIGHT, **wrong}, ROW)]) == 1
 
 
-def test_a_name_for_points_that_wait_is_found(tmp_path: Path) -> None:
-    """And one that hardly any point compares."""
-    saved = AnalysedRun(run(tmp_path / "run", of((1, "sdpa"), (2, "sdpa")), 1))
-    (waits, few) = statements._named("Use sdpa: at all 3 points", by_point(saved.table), saved.planned)
-    assert "wait" in waits
-    assert "compared at 1 of 3" in few
+ROWS = {
+    "N=1": [ROW, {**ROW, "implementation": "eager", "standing": "slower"}],
+    "N=2": [
+        {**ROW, "implementation": "eager", "standing": "fastest", "slowdown_high": 1.0},
+        {**ROW, "standing": "slower", "slowdown_low": 1.24, "slowdown_high": 1.31, "rank": 2},
+    ],
+    "N=3": [{**ROW, "slowdown_high": 1.2}, {**ROW, "implementation": "eager", "standing": "open"}],
+}
+SAID = [
+    "Use sdpa: within 1.6% of the fastest at 1 of 3 points, 1.57x [1.51, 1.62] as fast as eager.",
+    "Except N=2: eager (sdpa takes 1.24 to 1.31x as long).",
+    "Not decided: sdpa or eager (within 20%) at N=3.",
+]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("within 1.6%", "within 1.5%"), ("at 1 of 3", "at 2 of 3"), ("1.57x [", "1.77x ["), ("1.24 to", "1.25 to"),
+        ("Use sdpa", "Use mha"), ("1.31x as", "1.30x as"), ("Except N=2", "Except N=1"),
+    ],
+)  # fmt: skip
+def test_a_sentence_that_the_rows_do_not_say_is_found(right: str, wrong: str) -> None:
+    """And one that is missing: where another is faster, or where nothing is decided."""
+    assert [*statements.of_answer(SAID, ROWS)] == []
+    assert [*statements.of_answer([said.replace(right, wrong) for said in SAID], ROWS)]
+    for left_out in range(3):
+        assert [*statements.of_answer(SAID[:left_out] + SAID[left_out + 1 :], ROWS)]
