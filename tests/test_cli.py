@@ -184,24 +184,12 @@ def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, printed: Print
     store.save(stepwise(), run)
     assert "latency-tokens" in printed("plot", run)
     drawn, beside = ({path.name for path in folder.iterdir()} for folder in (tmp_path / "there", run / "plots"))
-    assert {name.partition("-")[0] for name in drawn} >= {"latency", "speedup", "memory", "scaling"}
+    assert {name.partition("-")[0] for name in drawn} >= {"latency", "speedup", "memory"}
     assert drawn < beside
     assert "stages" in {name.partition("-")[0] for name in beside - drawn}
 
 
-def test_scaling_prints_fits_and_draws_them(run: Path, tmp_path: Path, printed: Printed) -> None:
-    """Exponents come from results.csv alone, pictures go into the folder asked for or beside the results."""
-    alone = shutil.copy(run / "results.csv", tmp_path / "alone.csv")
-    output = printed("scaling", alone, "--to", tmp_path / "there") + printed("scaling", run)
-    assert output.count("latency exponent 5 to 7") == 2
-    assert output.count("at N: 5 to 7 sdpa") == 2
-    drawn = {path.name for path in (tmp_path / "there").iterdir()}
-    assert drawn == {path.name for path in (run / "plots").iterdir()}
-    assert all(name in output and name.startswith("scaling-tokens") for name in drawn)
-
-
-@pytest.mark.parametrize("command", ["plot", "scaling"])
-def test_a_folder_that_takes_no_pictures_is_named(run: Path, command: str, refused: Callable[..., str]) -> None:
+def test_a_folder_that_takes_no_pictures_is_named(run: Path, refused: Callable[..., str]) -> None:
     """In one line, without a traceback."""
     (run / "plots").write_text("a file in its place")
-    assert refused(command, run, status=3) == f"attention-bench: {run / 'plots'}: File exists"
+    assert refused("plot", run, status=3) == f"attention-bench: {run / 'plots'}: File exists"

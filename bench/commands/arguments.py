@@ -159,7 +159,7 @@ def add_list(_parser: argparse.ArgumentParser) -> None:
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Write a page of a run that answers, and that can be asked further."""
+    """Write report.html, the page of a run."""
     parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder")
 
 
@@ -170,11 +170,6 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
         "--to", metavar="DIR", type=Path, help="the folder for the pictures (default: plots/ beside the results)"
     )
     parser.add_argument("--svg", action="store_true", help="write each picture as SVG too")
-
-
-def add_scaling(parser: argparse.ArgumentParser) -> None:
-    """Fit how latency and memory grow."""
-    add_plot(parser)
 
 
 def add_profile(parser: argparse.ArgumentParser) -> None:

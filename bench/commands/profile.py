@@ -1,12 +1,10 @@
 """Profile cases of a run, to see why they are fast."""
 
 import argparse
-import shlex
 
 from bench.commands import put, say
 from bench.engine.admission import check_devices
 from bench.plan.errors import WrongRequest
-from bench.plan.invocation import suite
 from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep
 from bench.profiling import traces
@@ -15,7 +13,8 @@ from bench.show.charts import catalogue
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Profile the cases one after the other and print each, then draw the pictures of all profiles of the run.
+    """Profile the cases one after the other and print each, then draw the pictures of all
+    profiles of the run, and write its page.
 
     BAD if a case of the run could not be profiled; one that is there for its stages alone may fail. Raises
     WrongRequest if this machine has the device of none.
@@ -40,6 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             put(show.blocks(traced.profile, row, arguments.top))
         say("")
-    say(*map(str, catalogue.draw(saved.plots, profiles=saved.profiles)))
-    say(f"page: {suite()} report {shlex.quote(str(saved))}")
+    files = catalogue.draw(saved.plots, profiles=saved.profiles)
+    if saved.profiles:
+        from bench.show.pages import run as page  # slow to import
+
+        files.append(page.write(saved))
+    say(*map(str, files))
     return status

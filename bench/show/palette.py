@@ -28,8 +28,8 @@ TINT = 0.45
 READABLE = 4.6
 """The contrast of a colour with its ground; WCAG asks 4.5 of small text."""
 
-GAMMA, LUMINANCE = 2.2, (0.2126, 0.7152, 0.0722)
-"""Approximately those of sRGB."""
+LUMINANCE = (0.2126, 0.7152, 0.0722)
+"""The shares of red, green and blue in sRGB."""
 
 OTHER_COLOURS = ("#cc6677", "#117733", "#4477aa", "#661100", "#6699cc", "#999933")
 OTHER_DASHES = (SOLID, DASHED, DASH_DOT, LONG)
@@ -47,14 +47,14 @@ PRODUCT, BATCHED, SOFTMAX, WEIGHTED, SEVERAL, COPY, ARITHMETIC, OTHER = (
 )
 
 CATEGORY_COLOURS = {
-    PRODUCT: "#6fa3de",
-    BATCHED: "#e8762d",
-    SOFTMAX: "#ffc583",
-    WEIGHTED: "#d98a5f",
-    SEVERAL: "#b08cd4",
-    COPY: "#9a9fa6",
-    ARITHMETIC: "#7cc48a",
-    OTHER: "#cbc5ba",
+    PRODUCT: "#7089fb",
+    BATCHED: "#f26c15",
+    SOFTMAX: "#ebbc6c",
+    WEIGHTED: "#b37a5f",
+    SEVERAL: "#dfaeee",
+    COPY: "#83868b",
+    ARITHMETIC: "#bdfdb2",
+    OTHER: "#b8b5a2",
 }
 """In about the order of a call; what grows with the square of the tokens is orange. Black text can be read on each."""
 
@@ -169,7 +169,8 @@ def _readable(colour: str, towards: str, ground: str) -> str:
 
 def _luminance(colour: str) -> float:
     """Return the luminance of a colour, 0.05 for black, of which two have their contrast as a ratio."""
-    linear = [float((value / 255) ** GAMMA) for value in _channels(colour)]
+    shares = [value / 255 for value in _channels(colour)]
+    linear = [float(each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4) for each in shares]
     return 0.05 + sum(weight * value for weight, value in zip(LUMINANCE, linear, strict=True))
 
 

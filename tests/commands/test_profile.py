@@ -70,13 +70,14 @@ def test_selectors_and_top_are_passed_on(run: Path, asked: list[Case], printed: 
     assert [words in output for words in ("2 others", "residual", "aten::add ")] == [True, True, False]
 
 
-def test_pictures_of_all_profiles_are_drawn(run: Path, asked: list[Case], printed: Printed) -> None:
-    """They lie with the run's others, also those of profiles that were there before."""
+def test_pictures_and_the_page_have_all_profiles_of_the_run(run: Path, asked: list[Case], printed: Printed) -> None:
+    """Pictures lie with the run's others; both have profiles that were there before."""
     store.save(stepwise(), run)
     output = printed("profile", run, "--case", "implementation=sdpa,num_tokens=577")
     pictures = sorted((run / "plots").iterdir())
     assert {picture.suffix for picture in pictures} == {".png"}
-    assert all(str(picture) in output for picture in pictures)
+    assert all(str(file) in output for file in (*pictures, run / "report.html"))
+    assert "<summary>stepwise</summary>" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_run_of_a_gpu_is_refused_where_there_is_none(

@@ -1,9 +1,6 @@
-"""One look per implementation and stage, and the categories of operators."""
+"""One look per implementation, colours that can be read on both grounds and told apart, and categories of operators."""
 
-import ast
-import colorsys
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +9,9 @@ from hypothesis import strategies as st
 
 from bench.plan.sweep import Request, load_sweep
 from bench.show import palette
-from impls.catalogue import IMPLEMENTATIONS, Style
+from impls.catalogue import IMPLEMENTATIONS
 
 Vector = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-
-STEPWISE = Path(__file__).parents[2] / "impls/whole/stepwise.py"
 
 SIGHT = {
     "usual": np.eye(3),
@@ -73,41 +68,26 @@ def test_names_look_different_and_families_alike() -> None:
     assert small != large
 
 
-@pytest.mark.parametrize("source", ["manual", "flex", "mine:kernel"])
-def test_a_compiled_variant_has_a_tint_of_its_source(source: str) -> None:
-    """Compiled is a lighter tint with the same marker, hollow and dashed."""
-    own, compiled = palette.style(source), palette.style(f"compiled_{source}")
+def test_an_unknown_name_looks_the_same_for_ever() -> None:
+    """The look of a name follows from its name alone, in every process; a compiled one is a tint of its source."""
+    own, compiled = palette.style("mine:kernel"), palette.style("compiled_mine:kernel")
+    assert (own.colour, own.marker) == ("#cc6677", "8")
     assert compiled.colour == palette.mix(own.colour, "#ffffff", palette.TINT)
     assert (compiled.marker, compiled.hollow) == (own.marker, True)
-    assert compiled.dash
-
-
-def test_an_unknown_name_or_stage_looks_the_same_for_ever() -> None:
-    """The look of a name follows from its name alone, in every process.
-
-    Twenty share few looks, and stages none of ours.
-    """
-    assert palette.style("mine:kernel") == Style("#cc6677", (4, 1.6), "8")
     assert len({palette.style(f"mine:kernel{number}") for number in range(20)}) >= 15
-    assert palette.stage_colour("rotary embedding") == "#664488"
-    assert not {*palette.OTHER_STAGE_COLOURS} & {*palette.STAGE_COLOURS.values()}
 
 
-def test_words_can_be_read() -> None:
-    """In a colour on white, and in black or white on a colour."""
-    inks = {
-        name: palette.ink(palette.style(name).colour) for name in (*IMPLEMENTATIONS, "compiled_online", "compiled_flex")
-    }
-    assert [name for name, colour in inks.items() if contrast(colour, "#ffffff") < 4.5] == []
-    colours = [*palette.STAGE_COLOURS.values(), "#000000", "#ffffff", "#777777", "#808080", "#ffff00"]
-    assert [colour for colour in colours if contrast(colour, palette.on(colour)) < 4.5] == []
-
-
-def test_every_stage_of_stepwise_has_a_colour() -> None:
-    """The names are those that `stepwise` writes into profiles, no more and no fewer."""
-    calls = (node for node in ast.walk(ast.parse(STEPWISE.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
-    named = {ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) == "record_function"}
-    assert named == set(palette.STAGE_COLOURS)
+def test_words_and_lines_can_be_read_on_both_grounds() -> None:
+    """Words in a colour on white, lines on white, and both on a dark page; black on every stage and operator."""
+    for name in (*IMPLEMENTATIONS, "compiled_online", "compiled_flex"):
+        colour = palette.style(name).colour
+        assert contrast(palette.ink(colour), "#ffffff") >= 4.5, name
+        assert contrast(colour, "#ffffff") >= 1.6, name
+        if not palette.on_both(colour).startswith("var"):
+            assert contrast(palette.on_both(colour).removesuffix(")").split(",")[-1], palette.DARK) >= 4.5, name
+    for colour in (*palette.CATEGORY_COLOURS.values(), palette.RESIDUAL_COLOUR):
+        assert contrast(colour, "#000000") >= 4.5
+        assert palette.on_both(colour) == colour
 
 
 @pytest.mark.parametrize(
@@ -115,30 +95,32 @@ def test_every_stage_of_stepwise_has_a_colour() -> None:
     [
         {name: palette.style(name).colour for name in load_sweep("quick").implementations},
         {name: palette.style(name).colour for name in OF_A_MODULE},
-        {**palette.STAGE_COLOURS, "residual": palette.RESIDUAL_COLOUR},
+        {**palette.CATEGORY_COLOURS, "residual": palette.RESIDUAL_COLOUR},
     ],
-    ids=["the default sweep", "the default sweep of a module", "stages"],
+    ids=["the default sweep", "the default sweep of a module", "categories"],
 )
 @pytest.mark.parametrize("sight", SIGHT)
 def test_colours_look_different_to_all(sight: str, colours: dict[str, str]) -> None:
-    """Any two implementations of the default sweep, or stages, differ clearly, without red or green cones too.
-
-    With more implementations than eyes can tell colours, marker and filling tell the rest.
-    """
+    """Any two differ clearly, without red or green cones too; marker and filling tell further implementations apart."""
     seen = {name: lab(colour, SIGHT[sight]) for name, colour in colours.items()}
     nearest = min(itertools.combinations(seen, 2), key=lambda pair: np.linalg.norm(seen[pair[0]] - seen[pair[1]]))
     assert np.linalg.norm(seen[nearest[0]] - seen[nearest[1]]) > LEAST_DISTANCE, nearest
 
 
-def test_the_quadratic_part_is_one_family_of_hues() -> None:
-    """The stages of N² are orange, and no other stage is near."""
-    hues = {
-        name: colorsys.rgb_to_hsv(*(int(colour[i : i + 2], 16) for i in (1, 3, 5)))[0] * 360
-        for name, colour in palette.STAGE_COLOURS.items()
-    }
-    quadratic = [hues.pop(name) for name in palette.QUADRATIC]
-    assert max(quadratic) - min(quadratic) < 30
-    assert min(hues.values()) - max(quadratic) > 60
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        ("scores", palette.BATCHED),
+        ("qkv projection", palette.PRODUCT),
+        ("skip", palette.ARITHMETIC),
+        ("softmax", palette.SOFTMAX),
+        ("attention core of Mine, layer.py:9", palette.BATCHED),
+        ("blocks.*.mlp", palette.OTHER),
+    ],
+)
+def test_a_stage_has_the_colour_of_what_it_does(stage: str, expected: str) -> None:
+    """That of a module is known by its name, if at all."""
+    assert palette.stage_colour(stage) == palette.CATEGORY_COLOURS[expected]
 
 
 @pytest.mark.parametrize(

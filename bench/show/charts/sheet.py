@@ -33,8 +33,8 @@ DPI, LARGEST_PIXELS = 130, 60_000
 LINE, TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 0.17, 11.0, 9.5, 8.5
 """The height of a line of text, and sizes of text."""
 
-LINE_LETTERS = 72
-"""The characters of a line of words above and below the axes."""
+LINE_LETTERS, LETTER = 72, 0.085
+"""The characters of a line of words above and below the axes, and the width of one on an axis."""
 
 BAND_ROOM, AXIS_ROOM, LEAST_SPAN, SHORT = 1.5, 0.06, 1.1, 4.0
 """How far an interval may stretch an axis beyond the values, the room at its ends as a share of it, the factor that it
@@ -155,7 +155,7 @@ def marks(axes: Axes, of: Style, xs: Sequence[float], ys: Sequence[float], *, lo
           highs: Sequence[float] = (), **options: Any) -> None:  # fmt: skip
     """Draw marks of a style, with their intervals along the horizontal axis if they have some."""
     errors = [np.subtract(xs, lows), np.subtract(highs, xs)] if lows else None
-    axes.errorbar(xs, ys, xerr=errors, elinewidth=1.0, capsize=1.8, **{**look(of, line=False), **options})  # type: ignore[arg-type]
+    axes.errorbar(xs, ys, xerr=errors, elinewidth=1.0, capsize=1.8, **{**look(of, line=False), **options})
 
 
 def logarithmic(
@@ -177,9 +177,15 @@ def logarithmic(
 
 
 def at_places(axes: Axes, places: Sequence[float]) -> None:
-    """Make the horizontal axis logarithmic with a tick at each place."""
+    """Make the horizontal axis logarithmic with a tick at each place, as far as their labels don't overlap."""
     logarithmic(axes, "x", places, "{:g}".format)
-    axes.xaxis.set_major_locator(FixedLocator([*places]))
+    (low, high), wide = axes.get_xlim(), float(axes.figure.get_size_inches()[0])  # type: ignore[union-attr]
+    ticks: list[float] = []
+    for place in sorted(places):
+        room = LETTER * (len(f"{place:g}") + 1)
+        if not ticks or math.log(place / ticks[-1]) / math.log(high / low) * wide > room:
+            ticks.append(place)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
 
 
 def legend(axes: Axes) -> None:

@@ -25,8 +25,8 @@ UNSAID = ("aten::", "_scaled_dot_product_")
 """Prefixes of operators' names that carry no meaning."""
 
 WIDTH, BAR, LINE, LETTER, LETTERS = 5.6, 0.32, 0.15, 0.064, 88
-"""In inches the width of the axes, the height of a bar and of a line of text, and the width of a letter; the letters of a
-line."""
+"""In inches the width of the axes, the height of a bar and of a line of text, and the width of a letter; and the letters
+of a line."""
 
 Segment = tuple[str, float, str, bool]
 """A part of a bar: its name, its seconds, its colour, and whether it is of the backward pass."""
@@ -60,7 +60,7 @@ def picture(point: Point, profiles: Sequence[Profile]) -> Picture:
     axes.set(xlim=(0, end_s), ylim=(sum(heights), 0), yticks=[], xlabel="time of a call")
     axes.spines["left"].set_visible(False)
     axes.grid(visible=False)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.seconds(value, trim=True) or "0"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: units.seconds(value, trim=True) if value else "0"))
     origin = [vars(profile.origin) for profile in profiles]
     calls = counted([each.calls for each in profiles], "call")
     return finished(

@@ -23,7 +23,7 @@ CELL_WIDTH, LINE_HEIGHT, ROOM, LETTER, LETTERS = 0.9, 0.155, 0.18, 0.075, 18
 """The least width of a cell, the height of a line of it, the room around it, the width of a letter, and the letters of
 a line."""
 
-PALEST, STRONGEST = 0.12, 0.45
+PALEST, STRONGEST = 0.12, 0.4
 """The opacity of an implementation's colour in a cell: text can be read on both."""
 
 

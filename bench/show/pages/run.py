@@ -135,7 +135,14 @@ def _profiles(saved: AnalysedRun) -> Iterator[tuple[Picture, list[tuple[str, Seq
     for picture, members in zip(pictures, by_point(saved.profiles).values(), strict=True):
         shown = [show.blocks(each, show.row_of(saved.table, each.case), MOST_OPERATORS) for each in members]
         names = [each.case.implementation for each in members]
-        yield picture, [(name, blocks[1:]) for name, blocks in zip(names, shown, strict=True)]
+        yield picture, [(name, [*map(_filled, blocks[1:])]) for name, blocks in zip(names, shown, strict=True)]
+
+
+def _filled(block: Block) -> Block:
+    """Return a block; a table has the columns that aren't empty."""
+    if not isinstance(block, Table):
+        return block
+    return replace(block, columns=[each for each in block.columns if any(map(each.text, block.rows))])
 
 
 def _title(saved: AnalysedRun) -> str:
