@@ -47,7 +47,6 @@ OF_COMMANDS = {
     "advise timm:vit_small_patch16_224 --batch 0": (2, "batch = 0 must be a whole number of at least 1"),
     "advise vit_small": (2, "MODEL 'vit_small' must be timm:NAME, torchvision:NAME, transformers:CONFIG, "),
     "advise timm:vit[depth": (2, "a name with options must read name[option=value,option=value], got 'timm:vit[depth'"),
-    "advise timm:vit_small_patch16_224 --as core": (2, "--as core needs --sweep-file OUT.toml"),
     "advise timm:vit_small_patch16_224 --mode backward": (2, "--mode backward must be inference, forward or train: "),
     "duel": (2, "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python; "),
     "duel eager": (

@@ -80,7 +80,7 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         if len(pictures) > MOST_PICTURES
         else [],
         profiles=[*_profiles(saved)],
-        rows=Table(of_page(rows, baseline), rows[:MOST_ROWS]),
+        rows=Table(of_page(baseline), rows[:MOST_ROWS]),
         below_rows=_below(rows, saved),
         method=[definitions({fact: str(value) for fact, value in _facts(saved) if value}), *_again(saved),
             Lines(METHOD, is_list=True)],
@@ -111,14 +111,7 @@ def _profiles(saved: AnalysedRun) -> Iterator[tuple[Picture, list[tuple[str, Seq
     for picture, members in zip(pictures, by_point(saved.profiles).values(), strict=True):
         shown = [show.blocks(each, show.row_of(saved.table, each.case), MOST_OPERATORS) for each in members]
         names = [each.case.implementation for each in members]
-        yield picture, [(name, [*map(_filled, blocks[1:])]) for name, blocks in zip(names, shown, strict=True)]
-
-
-def _filled(block: Block) -> Block:
-    """Return a block; a table has the columns that aren't empty."""
-    if not isinstance(block, Table):
-        return block
-    return replace(block, columns=[each for each in block.columns if any(map(each.text, block.rows))])
+        yield picture, [(name, blocks[1:]) for name, blocks in zip(names, shown, strict=True)]
 
 
 def _title(saved: AnalysedRun) -> str:
