@@ -148,10 +148,11 @@ def _rounds(text: str, value: float) -> bool:
 def _is_ratio(cell: str, row: Row) -> bool:
     if cell in ("baseline", "disturbed"):
         return bool((row["implementation"] == row["baseline"]) if cell == "baseline" else row["flagged_share"] > 0.5)
-    numbers = [float(number) for number in re.findall(r"[\d.]+", cell)]
+    texts = re.findall(r"[\d.]+", cell)
+    numbers = [float(text) for text in texts]
     ends = [row["speedup"], *([row["speedup_low"], row["speedup_high"]] if len(numbers) > 1 else [])]
-    half = abs(numbers[-1] - numbers[1]) / 2 if len(numbers) > 1 else 0.0
-    return all(abs(said - of) <= max(0.006 * of, 0.051 * half, 0.0051) for said, of in zip(numbers, ends, strict=True))
+    step = 10.0 ** -len(texts[0].partition(".")[2])
+    return all(abs(said - of) <= max(0.006 * of, 0.51 * step) for said, of in zip(numbers, ends, strict=True))
 
 
 def _is_bound(cell: str, row: Row) -> bool:
