@@ -84,7 +84,6 @@ def _parts(block: Block) -> Iterator[RenderableType]:
         case Code():
             yield from (Text(" " * CODE_INDENT + line) for line in block.lines)
         case Folded():
-            yield from _parts(Lines([block.instead] if block.instead else []))
             yield from _parts(block.notes)
 
 
