@@ -134,9 +134,12 @@ def _grid(of: Table, columns: Sequence[Column], widths: dict[int, int], rows: Se
     for place, width in widths.items():
         column = columns[place]
         grid.add_column(
-            Text(visible(column.heading)), width=width, justify="right" if column.number else "left", no_wrap=not column.folds,
+            Text(visible(column.heading)),
+            width=width,
+            justify="right" if column.number else "left",
+            no_wrap=not column.folds,
             overflow="fold" if column.folds else "ellipsis",
-        )  # fmt: skip
+        )
     shown = [columns[place] for place in widths]
     for row in rows:
         cells = (Text(visible(column.text(row)), column.tone(row) if column.tone else "") for column in shown)
