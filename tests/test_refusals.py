@@ -27,8 +27,9 @@ OF_COMMANDS = {
     "show race --where x>1": (2, "unknown column 'x'; expected one of layer, implementation, device, "),
     "show race --where num_tokens": (
         2,
-        "--where 'num_tokens' must be COLUMN OPERATOR VALUE, joined by `and`, such as ",
+        "--where 'num_tokens' must be columns compared by ==, !=, <, <=, >, >= or in, joined by and, or, not: ",
     ),
+    "show race --columns x": (2, "unknown column 'x'; expected one of layer, implementation, device, "),
     "show race --top 0": (2, "--top 0 must be at least 1"),
     "show foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
     "compare nowhere quick": (2, NOWHERE),

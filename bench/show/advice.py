@@ -15,8 +15,7 @@ from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Cod
 from bench.show.model_sweep import can_be_packed, lengths_of
 from bench.show.padding import sentence
 from bench.show.text import capital, counted, memory_setting, more, names, parts
-from bench.stats.estimates import Interval
-from bench.stats.limits import LEVEL
+from bench.stats.estimates import CONFIDENCE, Interval
 from bench.store import units
 from impls.catalogue import COMPILED, GRAPH, name_of
 
@@ -415,6 +414,6 @@ def legend(answers: Iterable[Advice]) -> list[str]:
         return []
     return [
         "measured: how many times as fast as the model as it is, paired round by round, with its 99 % interval; "
-        f"the probability that a setting is wrongly recommended is at most {LEVEL:.0%}",
+        f"the probability that a setting is wrongly recommended is at most {1 - CONFIDENCE:.0%}",
         "output error: the largest deviation from float64, relative to the largest value",
     ]

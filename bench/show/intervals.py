@@ -1,6 +1,7 @@
 """Values with their intervals: as text, rounded to the digits that the interval supports, and as numbers for JSON."""
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from bench.stats.estimates import Interval
@@ -58,7 +59,10 @@ def finite(value: Any) -> float | None:
 
 
 def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> tuple[str, ...]:
-    """Return value, low and high with the decimals that the half-width supports, from `least` to `most`."""
+    """Return value, low and high with the decimals that the half-width supports, from `least` to `most`.
+
+    The ends are rounded outwards, as all bounds are.
+    """
     half, ends = (of.high - of.low) / 2, (of.value, of.low, of.high)
     if math.isinf(half):
         half = min(abs(end - of.value) for end in (of.low, of.high))
@@ -66,10 +70,12 @@ def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> 
         return tuple(units.significant(end) for end in ends)
     power = math.floor(math.log10(half))
     decimals = int(max(least, min((half / 10**power < COARSE) - power, most)))
-    return tuple(_digits(end, decimals) for end in ends)
+    return tuple(map(_digits, ends, [decimals] * 3, (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)))
 
 
-def _digits(value: float, decimals: int) -> str:
+def _digits(value: float, decimals: int, towards: str) -> str:
     if math.isinf(value):
         return UNBOUNDED
-    return f"{round(value, decimals) + 0:.{max(0, decimals)}f}" if value else "0"  # + 0 makes -0 plain
+    # a float as people read it: 1.1 is not rounded up to 1.2 because it is stored as 1.1000000000000001
+    rounded = float(Decimal(f"{value:.9g}").quantize(Decimal(1).scaleb(-decimals), rounding=towards))
+    return f"{rounded + 0:.{max(0, decimals)}f}" if value else "0"  # + 0 makes -0 plain

@@ -118,7 +118,7 @@ def kernels(profile: Profile, top: int) -> list[Block]:
         later = Kernel(counted(len(rest), "later kernel"), "", math.nan, took_s)
         rows.append(analyse.Ran(later, math.nan, analyse.gaps_s(rest)))
     columns = [
-        Column("kernel", lambda row: short_name(row.kernel.name), more=lambda row: str(row.kernel.name), folds=True),
+        Column("kernel", lambda row: short_name(row.kernel.name), folds=True),
         _number("begins", lambda row: row.start_s, units.seconds),
         _number("takes", lambda row: row.kernel.duration_s, units.seconds),
         _number("gap before", lambda row: row.gap_s or None, units.seconds),
