@@ -23,7 +23,7 @@ BELOW: dict[str, set[str]] = {
     "bench.plan": {DECLARED},
     "bench.store": {"bench.plan"},
     "bench.machine": {"bench.store", "bench.plan"},
-    "bench.stats": {"bench.plan"},
+    "bench.stats": set(),
     "bench.sampling": {"bench.machine", "bench.store", "bench.plan"},
     "bench.analyse": {"bench.stats", "bench.store", "bench.plan", DECLARED},
     "bench.show": {"bench.analyse", "bench.stats", "bench.store", "bench.plan", DECLARED},

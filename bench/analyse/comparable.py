@@ -1,24 +1,13 @@
-"""Whether two runs can be compared: their conditions, the machine's state, and other causes of changes."""
+"""Whether two runs can be compared: their machines and software, and the speed of the machine."""
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bench.analyse.change import Change
 from bench.plan.case import CASE_COLUMNS
-from bench.store.environment import Environment, differences
+from bench.store.environment import differences
 from bench.store.saved_run import SavedRun
-
-TOLERATED = {"load_1min": 1.0, "preflight.others_cores": 0.25, "preflight.spread": 0.1}
-"""Smaller differences are ignored: a busy process, other work, or an unsteady clock makes larger ones."""
-
-SHARE = 0.05
-"""Other numbers, such as clocks, may differ by this share of the larger one: boosting alone moves a clock by less."""
-
-PASSED_OVER = ("available_bytes", "preflight.switches")
-"""Facts that differ between any two runs, or that are no state of the machine."""
-
 
 STEADY = 0.15
 """If raw times changed by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
@@ -37,33 +26,6 @@ def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
     both = base.table.merge(new.table, on=list(CASE_COLUMNS), suffixes=("_base", "_new"))
     pairs = both[["env_id_base", "env_id_new"]].drop_duplicates().fillna("unknown").to_numpy().tolist()
     return [f"env_id {old} against {young}" for old, young in pairs if old != young]
-
-
-def state_differences(base: Environment, new: Environment) -> dict[str, tuple[Any, Any]]:
-    """Return both values of each fact of the machine's state that differs notably, if both runs recorded it.
-
-    Dots join the names of nested facts.
-    """
-    before, after = dict(_flat(base.state)), dict(_flat(new.state))
-    both = {name: (before[name], after[name]) for name in before if name in after}
-    return {name: values for name, values in both.items() if _differ(name, *values)}
-
-
-def _flat(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in state.items():
-        name = f"{prefix}{key}"
-        if name in PASSED_OVER:
-            continue
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{name}.")
-        else:
-            yield name, value
-
-
-def _differ(name: str, base: Any, new: Any) -> bool:
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in (base, new)):
-        return bool(base != new)
-    return bool(abs(new - base) > TOLERATED.get(name, SHARE * max(abs(base), abs(new))))
 
 
 def raw_change(changes: Sequence[Change]) -> float | None:

@@ -1,4 +1,4 @@
-"""Comparisons of two tables of results: changes of speed with intervals, and verdicts."""
+"""Comparisons of two tables of results: a change for each case, with its verdict."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,23 +6,36 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from bench.analyse.change import SHOWN, SIDES, Change
-from bench.analyse.rows import Row, grouped, log_speedups, plain
+from bench.analyse.change import Change, judged
+from bench.analyse.rows import Row, grouped, numbers, plain
+from bench.analyse.standing import DECIDED, FASTEST, NAMED
 from bench.plan import verdicts
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
-from bench.plan.verdicts import MARGIN
-from bench.stats.estimates import Estimates, Interval, combined, ratios
-from bench.stats.limits import EQUIVALENCE, LEVEL, Limits, holm, judged
+from bench.plan.verdicts import EQUIVALENCE, MARGIN
+from bench.stats.best import GOOD
+from bench.stats.estimates import Estimates, combined, of_ratios
+from bench.stats.simultaneous import simultaneous
 from bench.store.table import COLUMNS, NUMBER, TEXT, baseline_of
 
+SIDES = ("base", "new")
+
+OF_SIDES = ("status", "detail", "speedup", "speedup_low", "speedup_high", "processes", "latency_s", "standing")
+"""Columns of both sides that a row of a comparison has."""
+
 TYPES = {
-    **{name: COLUMNS[name] for name in CASE_COLUMNS},
-    **{f"{side}_{name}": COLUMNS[name] for side in SIDES for name in SHOWN},
-    **dict.fromkeys(("change", "change_low", "change_high", "p", "p_holm"), NUMBER),
     "verdict": TEXT,
+    **{name: COLUMNS[name] for name in CASE_COLUMNS},
+    **dict.fromkeys(("change", "change_low", "change_high"), NUMBER),
+    **{f"{side}_{name}": COLUMNS[name] for name in OF_SIDES for side in SIDES},
 }
-"""The pandas type of each column of a comparison."""
+"""The columns of a comparison with their pandas types."""
+
+USUAL_FREEDOM = 10.0
+"""The degrees of freedom of intervals in a results file, which doesn't hold them: most have 10 to 20."""
+
+NEARLY_ALL, MOST_CHANGE = 0.9, 1.0
+"""The share of rows for which a bound of changes is said, because a few are noisy everywhere; what is no bound."""
 
 MOST_NAMED = 4
 """The most values of a column that an error names, so that it stays one line."""
@@ -31,51 +44,83 @@ Pairs = Mapping[Case, tuple[Row, Row]]
 """The rows of each case on both sides, empty if a side has none."""
 
 
-def compare(
-    base: pd.DataFrame,
-    new: pd.DataFrame,
-    *,
-    margin: float = MARGIN,
-    equivalence: float = EQUIVALENCE,
-    level: float = LEVEL,
-) -> pd.DataFrame:
-    """Return one row per case of either table: the change of its speed, the interval and the verdict.
+def compare(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) -> pd.DataFrame:
+    """Return one row per case of either table: the change of its speed, the interval and the verdict, worst first.
 
-    `change` is NEW's speed-up over BASE's, above 1 if NEW is faster; `change_low` and `change_high` are its 95 %
-    interval. Each side has the error of its own run.
-    `p` tests whether the change exceeds the margin; `p_holm` is adjusted for the number of judged rows.
-    Rows are in the order of BASE, then of NEW. If a table names no baseline, the baseline's rows are open,
-    because their ratios are 1 without scatter.
-    Raises NotComparable if no case is shared or the baselines differ, WrongRequest for impossible limits or a repeated
-    case.
+    `change` is NEW's speed-up over BASE's, above 1 if NEW is faster. `change_low` and `change_high` are the ends of its
+    interval; with 99 % confidence the intervals of all rows hold at once.
+    If a table names no baseline, the baseline's rows are open, because their ratios are 1 without scatter.
+    Raises NotComparable if no case is shared or the baselines differ, WrongRequest for an impossible margin or a
+    repeated case.
     """
-    changes = compared(base, new, Limits(margin, equivalence, level))
-    return pd.DataFrame([change.columns() for change in changes], dtype=object).astype(TYPES)
+    return frame(compared(base, new, margin=margin))
 
 
-def compared(base: pd.DataFrame, new: pd.DataFrame, limits: Limits) -> list[Change]:
-    """Return the changes of `compare`."""
+def compared(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) -> list[Change]:
+    """Return the changes of `compare`: by verdict, worst first, and within a verdict the slowest first."""
+    if not 0 <= margin < math.inf:
+        raise WrongRequest(f"margin = {margin} must be a share of at least 0, such as {MARGIN} for 1 %")
     pairs = _matched(base, new)
-    baseline, logs = _shared_baseline(base, new), _log_changes(pairs)
-    p = limits.p_changed(logs)
-    p_holm = holm(p)
-    by_statistics = judged(logs, p_holm < limits.level, limits)
-    of_ratios = [Interval(*ends) for ends in np.stack(ratios(logs), axis=-1).tolist()]
-    of_rows = [
-        _by_status(*rows, is_baseline=case.implementation == baseline) or str(verdict)
-        for (case, rows), verdict in zip(pairs.items(), by_statistics, strict=True)
-    ]
-    in_base, in_new = zip(*pairs.values(), strict=True)
-    return [*map(Change, pairs, of_rows, in_base, in_new, of_ratios, p.tolist(), p_holm.tolist())]
+    baseline, logs = _shared_baseline(base, new), simultaneous(_log_changes(pairs))
+    changes = []
+    for (case, (old, young)), log in zip(pairs.items(), logs, strict=True):
+        by_status = _by_status(old, young, is_baseline=case.implementation == baseline)
+        if by_status:
+            changes.append(Change(case, by_status, old, young, log.exp()))
+        else:
+            changes.append(judged(case, old, young, log.exp(), margin, max(margin, EQUIVALENCE)))
+    rank = [*verdicts.VERDICTS].index
+    return sorted(changes, key=lambda of: (rank(of.verdict), round(_number(of.ratio.value) or 1.0, 3)))
+
+
+def frame(changes: Iterable[Change]) -> pd.DataFrame:
+    """Return changes as a table, a row for each; a number that doesn't apply, or is infinite, is missing."""
+    rows = []
+    for of in changes:
+        ratio = (of.ratio.value, of.ratio.low, of.ratio.high)
+        sides = [side.get(name) for name in OF_SIDES for side in (of.base, of.new)]
+        values = (of.verdict, *(of.case.columns()[name] for name in CASE_COLUMNS), *map(_number, ratio), *sides)
+        rows.append(dict(zip(TYPES, values, strict=True)))
+    return pd.DataFrame(rows, columns=[*TYPES], dtype=object).astype(TYPES)
 
 
 def is_compared(changes: Iterable[Change]) -> bool:
     """Return whether any change compares both runs: by a ratio, or by a status that changed."""
     by_status = (verdicts.NEWLY_FAILING, verdicts.FIXED)
-    return any(
-        change.verdict in by_status or (change.verdict in verdicts.JUDGED and not math.isnan(change.ratio.value))
-        for change in changes
+    has_ratio = (
+        of.verdict in by_status or (of.verdict in verdicts.JUDGED and _number(of.ratio.value)) for of in changes
     )
+    return any(has_ratio)
+
+
+def no_longer_to_use(changes: Iterable[Change]) -> tuple[list[Change], int]:
+    """Return what BASE recommends and NEW shows to be slower than another, or not ok, and how many BASE recommends."""
+    chosen = [of for of in changes if of.new and _is_recommended(of.base)]
+    lost = [of for of in chosen if of.new["status"] != "ok" or (of.new["slowdown_low"] or 1.0) > GOOD]
+    return lost, len(chosen)
+
+
+def _is_recommended(row: Row) -> bool:
+    return row.get("standing") == FASTEST or (
+        row.get("standing") == NAMED and (row["slowdown_high"] or math.inf) <= DECIDED
+    )
+
+
+def excluded(changes: Iterable[Change]) -> tuple[float, int]:
+    """Return a share that nearly all of these judged changes exclude to exceed, and the number of those that do.
+
+    The share is infinite if it would be above MOST_CHANGE, and a whole number of percent otherwise.
+    """
+    ends = sorted(max(of.ratio.high, 1 / of.ratio.low if of.ratio.low else math.inf) - 1 for of in changes)
+    bound = ends[math.ceil(NEARLY_ALL * len(ends)) - 1]
+    if bound > MOST_CHANGE:
+        return math.inf, 0
+    bound = math.ceil(100 * bound) / 100
+    return bound, sum(end <= bound for end in ends)
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _matched(base: pd.DataFrame, new: pd.DataFrame) -> Pairs:
@@ -136,8 +181,16 @@ def _by_status(base: Row, new: Row, *, is_baseline: bool) -> str:
 
 
 def _log_changes(pairs: Pairs) -> Estimates:
-    """Return the changes of the log speed-ups; what has no interval on a side can't be judged."""
-    sides = [log_speedups(of) for of in zip(*pairs.values(), strict=True)]
-    parts = (np.stack([getattr(of, name) for of in sides], axis=-1) for name in ("value", "error", "freedom"))
-    value, error, freedom = parts
+    """Return the changes of the log speed-ups, which have no error without an interval on both sides."""
+    sides = [_log_speedups(rows) for rows in zip(*pairs.values(), strict=True)]
+    value, error, freedom = (
+        np.stack([getattr(of, name) for of in sides], axis=-1) for name in ("value", "error", "freedom")
+    )
     return combined(np.array([-1.0, 1.0]), Estimates(value, np.where(error > 0, error, np.nan), freedom))
+
+
+def _log_speedups(rows: Sequence[Row]) -> Estimates:
+    """Return the logarithms of the rows' speed-ups."""
+    value, low, high = (numbers(rows, name) for name in ("speedup", "speedup_low", "speedup_high"))
+    freedom = numbers(rows, "log_ratio_freedom")
+    return of_ratios(value, low, high, np.where(np.isnan(freedom), USUAL_FREEDOM, freedom))

@@ -67,17 +67,6 @@ def log_latencies(rows: Sequence[Row]) -> Estimates:
     return of_ratios(value, low, high, np.where(np.isnan(low), np.nan, MOST_FREEDOM))
 
 
-def log_speedups(rows: Sequence[Row]) -> Estimates:
-    """Return the logarithms of the rows' speed-ups; the baseline's has no error.
-
-    A results file doesn't say of how many degrees of freedom their intervals are: it counts as many.
-    """
-    value, low, high = (numbers(rows, name) for name in ("speedup", "speedup_low", "speedup_high"))
-    freedom = numbers(rows, "log_ratio_freedom")
-    freedom = np.where(np.isnan(freedom) & ~np.isnan(low), MOST_FREEDOM, freedom)
-    return of_ratios(value, low, high, freedom)
-
-
 def numbers(rows: Sequence[Row], column: str) -> Array:
     """Return the numbers of a column, NaN for what a row lacks."""
     return np.array([math.nan if row.get(column) is None else row[column] for row in rows], dtype=np.float64)

@@ -47,8 +47,10 @@ def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str)
         say(*(f"{path}: {line}" for line in headline))
     elif isinstance(answer, str):
         sys.stdout.write(answer)
+    elif (target := console()).is_terminal:
+        target.print(render(answer))
     else:
-        console().print(render(answer))
+        sys.stdout.write(rendered(answer, width=target.width))
 
 
 def in_format(form: str, blocks: Iterable[Block], data: Mapping[str, Callable[[], str]]) -> str | Iterable[Block]:

@@ -16,10 +16,12 @@ from bench.store.journal import JOURNAL
 if TYPE_CHECKING:
     from bench.analyse.analysed_run import AnalysedRun
 
-FORMATS = ("terminal", "markdown", "json")
+FORMATS = ("text", "markdown", "json")
 """The formats of what `duel` and `advise` say."""
 
-COMPARE_FORMATS = ("terminal", "markdown", "csv", "json")
+COMPARE_FORMATS = ("text", "markdown", "csv", "json")
+"""The formats of what `show` and `compare` say."""
+
 MOST_POINTS = 100
 """The most points that `show` prints in a terminal if none are asked for; a file gets all."""
 
@@ -65,7 +67,16 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--where",
         metavar="EXPRESSION",
-        help="only rows of which this is true, such as 'num_tokens>=577 and implementation==sdpa'",
+        help="only rows of which this is true, such as 'num_tokens >= 577 and dtype == \"float32\"'",
+    )
+    parser.add_argument(
+        "--columns",
+        metavar="A,B,…",
+        help="these columns, by their names in results/README.md (default: those that fit in 100 characters; in CSV "
+        "and JSON those of results.csv)",
+    )
+    parser.add_argument(
+        "--format", choices=COMPARE_FORMATS, default=COMPARE_FORMATS[0], help=f"(default: {COMPARE_FORMATS[0]})"
     )
 
 
@@ -77,10 +88,9 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     add_option("new", metavar="NEW", type=_saved, help="a run folder or a results.csv")
     add_option(
         "--margin",
-        metavar="SHARE",
-        type=float,
-        default=MARGIN,
-        help=f"a change up to this share is not acted on (default: {MARGIN})",
+        metavar="1%",
+        default=str(MARGIN),
+        help=f"smaller changes are neither slower nor faster (default: {MARGIN:.0%}%)",
     )
     add_option(
         "--fail-on",

@@ -3,40 +3,39 @@
 import argparse
 from functools import partial
 
-from bench.analyse import comparison as comparing
 from bench.analyse.comparable import unlike_conditions
+from bench.analyse.comparison import compared, is_compared
 from bench.commands import in_format, put, say
+from bench.plan.columns import ValueKind, read
 from bench.plan.errors import NotComparable
 from bench.plan.statuses import BAD, FINE
 from bench.plan.verdicts import named
-from bench.show.comparison import notes
-from bench.show.comparison.report import Report, as_csv, as_json, blocks, headline
+from bench.show.comparison import report
 from bench.show.doubts import control_warning
-from bench.stats.limits import Limits
-from bench.store.saved_run import SavedRun
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare two runs; BAD if a row has a verdict of `--fail-on`."""
-    failing, report = named(arguments.fail_on), _report(arguments, arguments.base, arguments.new)
-    if arguments.format == "csv":  # which has no place for them
-        say(headline(report), *report.notes, stderr=True)
-    data = {"csv": partial(as_csv, report), "json": partial(as_json, report)}
-    put(in_format(arguments.format, blocks(report), data), arguments.to, headline(report))
-    return BAD if any(change.verdict in failing for change in report.changes) else FINE
-
-
-def _report(arguments: argparse.Namespace, base: SavedRun, new: SavedRun) -> Report:
-    limits, unlike = Limits(arguments.margin), unlike_conditions(base, new)
+    failing, margin = named(arguments.fail_on), float(read(ValueKind.SHARE, "--margin", arguments.margin))
+    base, new = arguments.base, arguments.new
+    unlike = unlike_conditions(base, new)
     if unlike and not arguments.force:
         raise NotComparable(
             f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
             "--force compares them all the same"
         )
-    changes = comparing.compared(base.table, new.table, limits)
-    if not comparing.is_compared(changes):
+    changes = compared(base.table, new.table, margin=margin)
+    if not is_compared(changes):
         raise NotComparable("BASE and NEW share no case with a speed-up on both sides besides the baseline")
     sides = (("BASE", base), ("NEW", new))
-    doubts = tuple(f"in {side} {words}" for side, run in sides if (words := control_warning(run.whole)))
-    said = (*doubts, *notes.about(base, new, changes))
-    return Report(changes, limits, tuple(unlike), said, arguments.all)
+    doubts = [f"{side}: {words}" for side, of in sides if (words := control_warning(of.whole))]
+    remarks, headline = [*doubts, *report.notes(base, new, changes)], report.headline(changes)
+    if arguments.format == "csv":  # which has no place for them
+        say(headline, *remarks, stderr=True)
+    data = {
+        "csv": partial(report.as_csv, changes),
+        "json": partial(report.as_json, changes, unlike, remarks, margin),
+    }
+    blocks = report.blocks(changes, unlike, remarks, shows_all=arguments.all)
+    put(in_format(arguments.format, blocks, data), arguments.to, headline)
+    return BAD if any(change.verdict in failing for change in changes) else FINE

@@ -8,11 +8,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.verdict import change, needed
+from bench.analyse.duel import Outcome, change
 from bench.commands import in_format, options, put, say, write
 from bench.commands.arguments import FORMATS
 from bench.commands.progress import Progress, waiting
@@ -30,7 +31,6 @@ from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep, load_sweep
 from bench.show import doubts
 from bench.show.comparison import duel as show
-from bench.show.comparison.duel import Told
 from bench.show.terminal.console import console
 from bench.show.text import listed
 from bench.store.table import of_rows
@@ -72,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         with Duel(sweeps[0], folder, sides, (sweeps[0].points, sweeps[1].points), allow) as duel:
             is_quiet = arguments.format != FORMATS[0] and not arguments.to
             spent_s = measure(duel, is_quiet=is_quiet)
-            of = told(duel, spent_s)
-    return _put(of, arguments, folder)
+            of, weak = outcome(duel, spent_s), doubts.sentences(of_rows(duel.summary.all_rows()))
+    return _put(of, weak, arguments, folder)
 
 
 def _allowed(text: str) -> float:
@@ -97,38 +97,27 @@ def measure(duel: Duel, *, is_quiet: bool = False) -> float:
     return duel.sweep.effort.seconds(len(points)) - max(0.0, end_s - monotonic.now_s())
 
 
-def told(duel: Duel, spent_s: float) -> Told:
-    """Return what a duel says that took so many seconds."""
-    bound, rows = duel.sweep.effort.bound, of_rows(duel.summary.all_rows())
-    rows_at = {point: duel.summary.rows(point) for point in duel.summary}
+def outcome(duel: Duel, spent_s: float) -> Outcome:
+    """Return what a duel has shown that took so many seconds."""
+    bound, rows_at = duel.sweep.effort.bound, {point: duel.summary.rows(point) for point in duel.summary}
     changes = [change(point, rows_at.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
-    times = sum(needed(each, bound, duel.allow) for each in changes) / len(changes)
-    return Told(
-        changes,
-        *duel.names,
-        here=duel.environment,
-        # in its run folder the same words would measure nothing new
-        command=f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}",
-        bound=bound,
-        spent_s=spent_s,
-        allow=duel.allow,
-        machine=doubts.machine(rows),
-        needed_s=times * spent_s,
-    )
+    return Outcome(changes, *duel.names, bound, duel.allow, spent_s, duel.environment)
 
 
-def _put(told: Told, arguments: argparse.Namespace, folder: Path) -> int:
+def _put(of: Outcome, weak: Sequence[str], arguments: argparse.Namespace, folder: Path) -> int:
     """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
-    said = in_format(arguments.format, show.blocks(told), {"json": partial(show.as_json, told)})
-    put(said, arguments.to, show.headline(told))
+    # in its run folder the same words would measure nothing new
+    command = f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}"
+    blocks = [*show.blocks(of, command, weak)]
+    said = in_format(arguments.format, blocks, {"json": partial(show.as_json, of, command)})
+    put(said, arguments.to, show.headline(of))
     if arguments.format == FORMATS[0]:
-        say(f"Again: {told.command}")
-        say(f"Everything is in {folder}: results.csv, journal.jsonl, environment.json.")
+        say(f"Again: {command}", f"results: {folder}")
     if arguments.report:
         from bench.show.pages import run as page  # slow to import
 
-        write(arguments.report, page.page(AnalysedRun(folder), [*show.blocks(told)]))
-    return BAD if told.is_bad else FINE
+        write(arguments.report, page.page(AnalysedRun(folder), blocks))
+    return BAD if of.is_bad else FINE
 
 
 def interpreter(path: str) -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.analyse.duel import answer
 from bench.analyse.standing import Answer
-from bench.analyse.verdict import answer
 from bench.engine.checkout import Checkout, checked_out
 from bench.engine.member import Member
 from bench.engine.model_look import WRONG, replied

@@ -1,4 +1,4 @@
-"""The verdicts of comparisons: of two runs, and of the sides of a duel."""
+"""The verdicts on changes: of two runs, and of the sides of a duel."""
 
 from typing import Final
 
@@ -7,24 +7,28 @@ from bench.plan.errors import unknown
 MARGIN = 0.01
 """A change of 1 % or less is not worth acting on: builds and memory layouts alone move a ratio by some 0.2 %."""
 
+EQUIVALENCE = 0.02
+"""Rows of two runs within 2 % are equivalent: twice the margin, because 5 to 10 processes can show no less."""
+
 FASTER: Final = "faster"
 SLOWER: Final = "slower"
 EQUIVALENT: Final = "equivalent"
-AS_FAST: Final = "as fast"
 OPEN: Final = "open"
 NOT_MEASURED: Final = "not measured"
 DIFFERENT: Final = "different"
 NEWLY_FAILING, FIXED, MISSING, NEW, BASELINE = "newly failing", "fixed", "missing", "new", "baseline"
 
-CHANGED = (SLOWER, FASTER)
-JUDGED = (*CHANGED, OPEN, EQUIVALENT)
-"""The verdicts of statistics on a row of two runs; the others follow from statuses alone."""
+JUDGED = (SLOWER, FASTER, OPEN, EQUIVALENT)
+"""The verdicts that an interval gives; the others follow from statuses alone."""
+
+EVENTS = (SLOWER, NEWLY_FAILING, FIXED, FASTER)
+"""The verdicts on rows of two runs that a user should see."""
 
 VERDICTS = {
     SLOWER: "slower by more than the margin",
     NEWLY_FAILING: "ok in BASE, not in NEW",
     MISSING: "only in BASE",
-    OPEN: "nothing is shown, neither a change nor its absence",
+    OPEN: "neither a change nor its absence is shown",
     NOT_MEASURED: "ok in neither run",
     NEW: "only in NEW",
     FIXED: "ok in NEW, not in BASE",
@@ -34,8 +38,11 @@ VERDICTS = {
 }
 """The verdicts on a row of two runs with their meanings, worst first."""
 
-OF_SIDES = (DIFFERENT, NOT_MEASURED, SLOWER, OPEN, AS_FAST, FASTER)
-"""The verdicts on the second side of a duel, worst first: `as fast` is not slower by more than was asked for."""
+OF_SIDES = (DIFFERENT, NOT_MEASURED, SLOWER, OPEN, EQUIVALENT, FASTER)
+"""The verdicts on the second side of a duel, worst first; there `equivalent` is not slower by more than the bound."""
+
+LOST = (DIFFERENT, NOT_MEASURED)
+"""The verdicts on a side without a time, or with that of another function."""
 
 REGRESSIONS = (SLOWER, NEWLY_FAILING)
 """The verdicts that end with status 1 if nothing else is asked for."""

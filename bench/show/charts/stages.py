@@ -25,8 +25,7 @@ UNSAID = ("aten::", "_scaled_dot_product_")
 """Prefixes of operators' names that carry no meaning."""
 
 WIDTH, BAR, LINE, LETTER, LETTERS = 5.6, 0.32, 0.15, 0.064, 88
-"""In inches the width of the axes, the height of a bar and of a line of text, and the width of a letter; and the letters
-of a line."""
+"""In inches the width of the axes, the heights of a bar and of a line, and the width of a letter; letters of a line."""
 
 Segment = tuple[str, float, str, bool]
 """A part of a bar: its name, its seconds, its colour, and whether it is of the backward pass."""

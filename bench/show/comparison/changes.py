@@ -1,17 +1,14 @@
-"""What is shown of the changes of any comparison: of two runs, and of the two sides of a duel."""
+"""What the changes of two runs and those of a duel have in common when they are shown."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable
 
 from bench.analyse.change import Change
+from bench.analyse.flags import MOST_DISTURBED
 from bench.plan import verdicts
-from bench.plan.case import Point
 from bench.show import blocks
 from bench.show.blocks import Column
 from bench.show.rows import Row
-from bench.show.text import names, shared
+from bench.show.text import LONGEST_NAME, names
 from bench.store import units
 
 TONES = {
@@ -23,48 +20,30 @@ TONES = {
     verdicts.OPEN: blocks.WARNING,
     verdicts.FIXED: blocks.GOOD,
     verdicts.FASTER: blocks.GOOD,
-    verdicts.AS_FAST: blocks.GOOD,
     verdicts.BASELINE: blocks.QUIET,
 }
 """The tones of verdicts that stand out; every verdict is also said in words."""
 
-VERDICT = Column("verdict", lambda of: of.verdict, key="verdict", tone=lambda of: TONES.get(of.verdict, blocks.PLAIN))
+VERDICT = Column("verdict", lambda of: of.verdict, tone=lambda of: TONES.get(of.verdict, blocks.PLAIN))
 """The column of verdicts."""
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The changes from one side to another, and the names of their points."""
-
-    changes: Sequence[Change]
-
-    @cached_property
-    def points(self) -> Collection[Point]:
-        """The points of the changes, each once."""
-        return dict.fromkeys(change.point for change in self.changes)
-
-    @cached_property
-    def labels(self) -> Mapping[Point, str]:
-        """The values in which each point differs from others."""
-        return names(self.points)
-
-    @cached_property
-    def shared(self) -> str:
-        """In words the values that all points share."""
-        return shared(self.points)
-
-    def label(self, change: Change) -> str:
-        """Return the name of the point of a change, empty if there is no other point."""
-        return self.labels[change.point] if len(self.labels) > 1 else ""
-
-
-def counts(changes: Iterable[Change]) -> str:
-    """Return how many changes have each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
-    number = Counter(change.verdict for change in changes)
-    return ", ".join(f"{number[verdict]} {verdict}" for verdict in verdicts.VERDICTS if number[verdict])
+def labels(changes: Iterable[Change]) -> Callable[[Change], str]:
+    """Return what names the point of a change among the others; the name is empty if there is only one point."""
+    points = dict.fromkeys(change.point for change in changes)
+    named = names(points, LONGEST_NAME) if len(points) > 1 else dict.fromkeys(points, "")
+    return lambda change: named[change.point]
 
 
 def time(row: Row) -> str:
     """Return the time of a side, or its status if it isn't ok; empty if the side has no such row."""
     status = row.get("status")
     return units.seconds(row["latency_s"]) if status == "ok" else status or ""
+
+
+def disturbed(changes: Iterable[Change]) -> list[str]:
+    """Return in a sentence how many changes are open because other processes disturbed them; none if no change is."""
+    number = sum(change.is_disturbed for change in changes)
+    rows = "1 row is" if number == 1 else f"{number} rows are"
+    share = units.percent(MOST_DISTURBED)
+    return [f"{rows} open: other processes disturbed more than {share} of the samples"] if number else []

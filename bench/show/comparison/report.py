@@ -1,171 +1,147 @@
-"""A comparison of two runs: the headline, the rows that changed, and all rows as data."""
+"""A comparison of two runs: a headline, the rows that changed, notes on what differs, and all rows as data."""
 
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
 from bench.analyse.change import Change
-from bench.analyse.standing import FASTEST, NAMED
+from bench.analyse.comparable import is_steady, raw_change
+from bench.analyse.comparison import excluded, frame, no_longer_to_use
 from bench.plan import verdicts
-from bench.plan.verdicts import CHANGED
+from bench.plan.verdicts import EVENTS, FASTER, NEWLY_FAILING, SLOWER
 from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
-from bench.show.comparison.changes import VERDICT, Comparison, counts, time
+from bench.show.comparison.changes import VERDICT, disturbed, labels, time
 from bench.show.rows import reason
-from bench.show.text import counted, first, more
-from bench.stats.best import GOOD
-from bench.stats.limits import Limits
+from bench.show.text import capital, counted, first, shared
 from bench.store import units
-
-EVENTS = (*CHANGED, verdicts.NEWLY_FAILING, verdicts.FIXED)
-"""Verdicts of rows that a person should see."""
-
-NEARLY_ALL, MOST_CHANGE = 0.9, 100.0
-"""The share of rows for which a bound of changes is said, because a few are noisy everywhere; what is no bound."""
+from bench.store.saved_run import SavedRun
 
 MOST_NAMED, MOST_ROWS = 3, 1_000
 """The most changed rows that are named, and that are listed, the worst first."""
 
+LEGEND = "change: of the speed-up over the baseline, minus is slower; 99% confidence for all rows at once"
 
-@dataclass(frozen=True)
-class Report(Comparison):
-    """A comparison of two runs with the notes about it.
 
-    `unlike` holds the conditions that differ if the comparison was forced. With `shows_all` every row is listed.
+def headline(changes: Sequence[Change]) -> str:
+    """Return what changed in what to use and in rows, and which change the others exclude."""
+    return capital("; ".join(_findings(changes)))
+
+
+def _findings(changes: Sequence[Change]) -> Iterator[str]:
+    lost, number = no_longer_to_use(changes)
+    if lost:
+        yield f"what to use changed at {len(lost)} of {counted(number, 'point')}: {_named(lost, changes)}"
+    for verdict in (SLOWER, NEWLY_FAILING, FASTER):
+        if rows := [change for change in changes if change.verdict == verdict]:
+            verb = "is" if len(rows) == 1 else "are"
+            yield f"{counted(len(rows), 'row')} {verb} {verdict}: {_named(rows, changes)}"
+    judged = [change for change in changes if change.is_judged]
+    others = [change for change in judged if change.verdict not in (SLOWER, FASTER)]
+    if others:
+        bound, number = excluded(others)
+        among = counted(len(others), "row" if len(others) == len(judged) else "other row")
+        is_bound = math.isfinite(bound)
+        yield f"no change above {bound:.0%} in {number} of {among}" if is_bound else "the intervals exclude no change"
+    elif not judged:
+        is_disturbed = any(change.is_disturbed for change in changes)
+        why = "other processes disturbed them" if is_disturbed else "one process on a side has no interval"
+        yield f"no row was judged: {why}"
+
+
+def _named(some: Iterable[Change], among: Sequence[Change]) -> str:
+    label = labels(among)
+    return first([f"{change.case.implementation} {label(change)}".rstrip() for change in some], MOST_NAMED)
+
+
+def notes(base: SavedRun, new: SavedRun, changes: Sequence[Change]) -> Iterator[str]:
+    """Yield what differs between two runs beside their rows, and what makes rows open."""
+    yield from disturbed(changes)
+    efforts = [run.effort for run in (base, new)]
+    if None not in efforts and efforts[0] != efforts[1]:
+        old, young = (vars(effort) for effort in efforts)
+        asked = [f"{name} {old[name]} against {young[name]}" for name in old if old[name] != young[name]]
+        yield f"BASE and NEW were asked for differently: {'; '.join(asked)}"
+    yield f"BASE is {_origin(base.table)}; NEW is {_origin(new.table)}"
+    if factor := raw_change(changes):
+        moved = "" if is_steady(factor) else "; the machine ran at another speed, so measure both sides in a duel"
+        yield f"the median row takes {factor:.2f} times as long in NEW{moved}"
+
+
+def _origin(table: pd.DataFrame) -> str:
+    """Return which commits were measured, and in how many processes."""
+    commits = ", ".join(table["commit"].dropna().unique()) or "unknown"
+    processes = counted(table.loc[table["status"] == "ok", "processes"].dropna().tolist(), "process", "processes")
+    return f"commit {commits}" + (f" in {processes}" if processes else "")
+
+
+def blocks(
+    changes: Sequence[Change], unlike: Sequence[str], remarks: Sequence[str], *, shows_all: bool = False
+) -> list[Block]:
+    """Return the headline, the rows that changed or all of them, why some fail, remarks, and the counts.
+
+    `unlike` are the conditions that differ if the comparison was forced.
     """
-
-    limits: Limits = field(default_factory=Limits)
-    unlike: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    shows_all: bool = False
-
-    @cached_property
-    def rows(self) -> list[Change]:
-        """The changes by verdict, worst first, and within a verdict by their ratio, slowest first."""
-        rank = list(verdicts.VERDICTS).index
-        return sorted(self.changes, key=lambda of: (rank(of.verdict), round(of.numbers()["change"] or 1, 3)))
-
-    def named(self, change: Change) -> str:
-        """Return the implementation and the point of a change."""
-        return f"{change.case.implementation} {self.label(change)}".rstrip()
-
-
-def columns(report: Report) -> list[Column]:
-    """Return the columns of the rows; a narrow terminal drops the raw times."""
-    return [
+    label = labels(changes)
+    rows = [change for change in changes if shows_all or change.verdict in EVENTS][:MOST_ROWS]
+    left = len(changes) - len(rows)
+    failing = [
+        f"{_named([row], changes)}: {row.new['status']}: {reason(row.new) or 'no detail'}"
+        for row in rows
+        if row.verdict == NEWLY_FAILING
+    ]
+    columns = [
         VERDICT,
         Column("implementation", lambda of: of.case.implementation, is_code=True),
-        Column("point", report.label),
-        Column("change", percent, lambda of: of.numbers()["change"]),
+        Column("point", label),
+        Column("change", percent, lambda of: of.ratio.value),
         Column("base", lambda of: time(of.base), lambda of: of.base.get("latency_s"), rank=2),
         Column("new", lambda of: time(of.new), lambda of: of.new.get("latency_s"), rank=2),
     ]
-
-
-def blocks(report: Report) -> list[Block]:
-    """Return the headline, the rows that changed or all of them, why some fail, notes, and the counts."""
-    rows = report.rows if report.shows_all else [row for row in report.rows if row.verdict in EVENTS]
-    listed = rows[:MOST_ROWS]
-    left = len(report.rows) - len(listed)
-    failing = [row for row in listed if row.verdict == verdicts.NEWLY_FAILING]
     return [
-        Lines([f"NOT COMPARABLE: {'; '.join(report.unlike)}"] if report.unlike else [], BAD, is_foreign=True),
-        Lines([headline(report)], HEAD),
-        Lines([report.shared]),
-        Table(columns(report), listed, gap=" "),
-        Lines([f"{report.named(row)}: {row.new['status']}: {reason(row.new) or 'no detail'}" for row in failing],
-            is_list=True, is_foreign=True),
-        Lines([f"not listed: {left:,} rows; --all lists them, --format csv has them"] if left else []),
-        Lines([*_legend(report), *report.notes], QUIET, is_list=True),
-        Lines([counts(report.rows)]),
-    ]  # fmt: skip
+        Lines([f"NOT COMPARABLE: {'; '.join(unlike)}"] if unlike else [], BAD, is_foreign=True),
+        Lines([headline(changes)], HEAD),
+        Lines([shared({change.point for change in changes})]),
+        Table(columns, rows),
+        Lines(failing, is_list=True, is_foreign=True),
+        Lines([LEGEND] if rows else [], QUIET),
+        Lines(remarks, QUIET, is_list=True),
+        Lines([counts(changes) + (f"; --all lists {left:,} more rows" if left else "")]),
+    ]
 
 
-def as_csv(report: Report) -> str:
-    """Return one line per row; a number that doesn't apply is empty."""
-    return _frame(report).to_csv(index=False, lineterminator="\n")
-
-
-def as_json(report: Report) -> str:
-    """Return one object: conditions, headline, counts, notes and `rows`; a number that doesn't apply is null."""
-    about = {
-        "unlike": report.unlike,
-        "margin": report.limits.margin,
-        "summary": headline(report),
-        "counts": Counter(row.verdict for row in report.rows),
-        "notes": report.notes,
-        "rows": json.loads(_frame(report).to_json(orient="records", double_precision=15)),
-    }
-    return json.dumps(about, ensure_ascii=False) + "\n"
-
-
-def _frame(report: Report) -> pd.DataFrame:
-    return pd.DataFrame([row.columns() for row in report.rows], dtype=object).replace([math.inf, -math.inf], None)
+def counts(changes: Iterable[Change]) -> str:
+    """Return how many changes have each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
+    number = Counter(change.verdict for change in changes)
+    return ", ".join(f"{number[verdict]} {verdict}" for verdict in verdicts.VERDICTS if number[verdict])
 
 
 def percent(change: Change) -> str:
     """Return a change with the half-width of its interval, `-5.0% ±0.23%`, empty if there is nothing to judge."""
-    if any(row.get("status") != "ok" for row in (change.base, change.new)) or change.verdict == verdicts.BASELINE:
+    if change.verdict not in verdicts.JUDGED:
         return ""
-    if math.isnan(change.ratio.value):
+    ratio = change.ratio
+    if math.isnan(ratio.value):
         return "no ratio"
-    return f"{_signed(change.ratio.value)} {units.half_width(change.ratio.low, change.ratio.high) or '±?'}"
+    share = round(100 * (ratio.value - 1), 1) + 0  # + 0 makes -0.0 plain
+    return f"{share:+.1f}% {units.half_width(ratio.low, ratio.high) or '±?'}"
 
 
-def _signed(ratio: float) -> str:
-    return f"{round(100 * (ratio - 1), 1) + 0:+.1f}%"  # + 0 makes -0.0 plain
+def as_csv(changes: Sequence[Change]) -> str:
+    """Return one line per row; a number that doesn't apply is empty."""
+    return frame(changes).to_csv(index=False, lineterminator="\n")
 
 
-def headline(report: Report) -> str:
-    """Return what changed in what to use and in rows, and which change the others exclude."""
-    return "; ".join(_findings(report))
-
-
-def _findings(report: Report) -> Iterator[str]:
-    lost, kept = _use(report)
-    yield from lost
-    for verdict in (verdicts.SLOWER, verdicts.NEWLY_FAILING, verdicts.FASTER):
-        if rows := [report.named(change) for change in report.rows if change.verdict == verdict]:
-            verb = "is" if len(rows) == 1 else "are"
-            yield f"{counted(len(rows), 'row')} {verb} {verdict}: {first(rows, MOST_NAMED)}"
-    yield from kept
-    left = [change for change in report.rows if change.is_judged and change.verdict not in CHANGED]
-    if left:
-        bound, number = excluded(left)
-        others = f"{number} of {counted(len(left), 'other row')}"
-        yield f"no change above {bound} in {others}" if bound else "the scatter excludes no change"
-    elif not any(change.is_judged for change in report.rows):
-        yield "no row was judged: one process on a side has no interval"
-
-
-def excluded(rows: Sequence[Change]) -> tuple[str, int]:
-    """Return a bound that nearly all of these judged rows show no change above, in whole per cent, and their number."""
-    ends = sorted(max(of.ratio.high, 1 / of.ratio.low if of.ratio.low else math.inf) - 1 for of in rows)
-    bound = ends[math.ceil(NEARLY_ALL * len(ends)) - 1]
-    if bound >= MOST_CHANGE:
-        return "", 0
-    bound = math.ceil(100 * bound) / 100
-    return f"{bound:.0%}", sum(end <= bound for end in ends)
-
-
-def _use(report: Report) -> tuple[list[str], list[str]]:
-    """Return at which points BASE's choice is shown to be slower in NEW, or else the most that it costs there."""
-    chosen = [of for of in report.rows if of.base.get("standing") in (FASTEST, NAMED) and of.new]
-    lost = [report.named(of) for of in chosen if of.new.get("status") != "ok" or (of.new["slowdown_low"] or 1.0) > GOOD]
-    most = max((of.new.get("slowdown_high") or math.inf for of in chosen), default=math.inf)
-    if lost:
-        return [f"what to use changed at {len(lost)} of {counted(len(chosen), 'point')}: {first(lost, MOST_NAMED)}"], []
-    cost = "is still the fastest" if most == 1 else f"costs at most {more(most)}"
-    return [], [f"BASE's choice {cost} in NEW"] if math.isfinite(most) else []
-
-
-def _legend(report: Report) -> Iterator[str]:
-    margin, level = (units.percent(share, trim=True) for share in (report.limits.margin, report.limits.level))
-    yield (
-        "change: how much faster a row became relative to the others of its own run; minus is slower. slower, faster: "
-        f"by more than {margin}, wrong about any row with a chance of {level}; base, new: raw times, never judged"
-    )
+def as_json(changes: Sequence[Change], unlike: Sequence[str], remarks: Sequence[str], margin: float) -> str:
+    """Return one object: conditions, headline, counts, notes and `rows`; a number that doesn't apply is null."""
+    about = {
+        "headline": headline(changes),
+        "unlike": [*unlike],
+        "margin": margin,
+        "counts": Counter(change.verdict for change in changes),
+        "notes": [*remarks],
+        "rows": json.loads(frame(changes).to_json(orient="records", double_precision=15)),
+    }
+    return json.dumps(about, ensure_ascii=False) + "\n"

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,12 @@ from bench.plan.invocation import COMMAND, short, without_options
 from bench.show import answer, doubts, failures, summary
 from bench.show import profile as show
 from bench.show.answer import At
-from bench.show.blocks import QUIET, WARNING, Block, Code, Column, Lines, Table, definitions
+from bench.show.blocks import QUIET, WARNING, Block, Code, Lines, Table, definitions
 from bench.show.charts import catalogue
 from bench.show.charts.sheet import Picture
 from bench.show.charts.stages import by_point
-from bench.show.columns import complete, of_page
-from bench.show.rows import Row, against_data_sheets, gpu_state, is_measured, measured, unmeasured
+from bench.show.columns import of_page
+from bench.show.rows import Row, against_data_sheets, gpu_state, measured, unmeasured
 from bench.store import files, units
 from bench.store.environment import VARIABLES, Environment
 from bench.store.table import RESULTS
@@ -42,12 +41,6 @@ METHOD = (
     "Peak memory is counted by torch's allocator during one call.",
 )
 """How a run is measured."""
-
-COLUMNS = (
-    "implementation", "flags", "latency_s", "host_s", "speedup", "slower_by", "memory_bytes", "saved_bytes",
-    "energy_j", "kernels",
-)  # fmt: skip
-"""The columns of all rows, of which those are shown that aren't empty: results.csv has the others."""
 
 MOST_ROWS, MOST_PICTURES, MOST_OPERATORS = 1_500, 24, 15
 """The most rows and pictures of a page, and operators of a profile; the page says what is left out."""
@@ -71,7 +64,7 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     What it says first is `head`, if that is given, else what to use.
     """
     points, baseline = answer.points_of(saved.whole, saved.planned), saved.baseline
-    rows = [row for at in points for row in _rows(at, baseline)]
+    rows = [row for at in points for row in _rows(at)]
     pictures = [*islice(catalogue.of_results(saved.table), MOST_PICTURES + 1)]
     script = (PARTS / "page.js").read_text(encoding="utf-8")
     templates = Templates(
@@ -87,7 +80,7 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         if len(pictures) > MOST_PICTURES
         else [],
         profiles=[*_profiles(saved)],
-        rows=Table(_columns(rows, baseline), rows[:MOST_ROWS]),
+        rows=Table(of_page(baseline), rows[:MOST_ROWS]),
         below_rows=_below(rows, saved),
         method=[definitions({fact: str(value) for fact, value in _facts(saved) if value}), *_again(saved),
             Lines(METHOD, is_list=True)],
@@ -96,26 +89,9 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     )  # fmt: skip
 
 
-def _rows(at: At, baseline: str | None) -> list[Row]:
+def _rows(at: At) -> list[Row]:
     """Return the rows of a point with its name, the one to use first, failures last."""
-    complete(at.rows, baseline)
     return [{**row, "label": at.label} for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))]
-
-
-def _columns(rows: Sequence[Row], baseline: str | None) -> list[Column]:
-    """Return the columns of the table of all rows."""
-    by_key = {each.key: _of_any(each) for each in of_page(rows, baseline)}
-    shown = (by_key[key] for key in COLUMNS if key in by_key)
-    return [Column("point", lambda row: str(row["label"])), *shown, Column("status", lambda row: str(row["status"]))]
-
-
-def _of_any(column: Column) -> Column:
-    """Return a column with its interval in the cell; it is empty for a row without a time, unless it has one too."""
-
-    def text(row: Row) -> str:
-        return column.cell(row).text if column.of_failures or is_measured(row) else ""
-
-    return replace(column, heading=column.heading or column.key, text=text, interval=None)
 
 
 def _below(rows: Sequence[Row], saved: AnalysedRun) -> list[Block]:
@@ -135,14 +111,7 @@ def _profiles(saved: AnalysedRun) -> Iterator[tuple[Picture, list[tuple[str, Seq
     for picture, members in zip(pictures, by_point(saved.profiles).values(), strict=True):
         shown = [show.blocks(each, show.row_of(saved.table, each.case), MOST_OPERATORS) for each in members]
         names = [each.case.implementation for each in members]
-        yield picture, [(name, [*map(_filled, blocks[1:])]) for name, blocks in zip(names, shown, strict=True)]
-
-
-def _filled(block: Block) -> Block:
-    """Return a block; a table has the columns that aren't empty."""
-    if not isinstance(block, Table):
-        return block
-    return replace(block, columns=[each for each in block.columns if any(map(each.text, block.rows))])
+        yield picture, [(name, blocks[1:]) for name, blocks in zip(names, shown, strict=True)]
 
 
 def _title(saved: AnalysedRun) -> str:
