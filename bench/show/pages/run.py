@@ -80,7 +80,7 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         if len(pictures) > MOST_PICTURES
         else [],
         profiles=[*_profiles(saved)],
-        rows=Table(of_page(rows, baseline), rows[:MOST_ROWS]),
+        rows=Table(of_page(baseline), rows[:MOST_ROWS]),
         below_rows=_below(rows, saved),
         method=[definitions({fact: str(value) for fact, value in _facts(saved) if value}), *_again(saved),
             Lines(METHOD, is_list=True)],
