@@ -30,7 +30,6 @@ from bench.show.doubts import sentences
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console
 from bench.store import saved_run as stored
-from bench.store import units
 from bench.store.table import RESULTS
 from impls.catalogue import COMPILED, SOURCES, advised, name_of, split, with_option
 
@@ -57,9 +56,6 @@ def run(arguments: argparse.Namespace) -> int:
     with looking([name]) as pool:
         asked, begin_s = _asked(name, arguments, named, pool), monotonic.now_s()
         within_s = asked.effort.seconds(len(asked.points))
-        if not (is_quiet or arguments.look):
-            least = f"one look and {PROCESSES} processes of each setting"
-            say(f"measuring for {units.duration(within_s)} (--within), and at least {least}")
         answers = _seen(asked, pool, LOOK_SHARE * within_s, is_quiet)
     folder = options.run_folder(arguments, "advise")
     stored.save_looks({each.point: each.looks for each in answers}, folder)
@@ -116,7 +112,7 @@ def _seen(asked: Sweep, pool: Pool, most_s: float, is_quiet: bool) -> list[Advic
     first, timeout_s = asked.points[0], asked.effort.timeout_s
     settings = advised(first.kind.name, compiled=False)
     with (
-        waiting(f"looking: {LOOKS} processes import torch and {first.layer}"),
+        waiting(f"looking at {first.layer}: {LOOKS} processes import torch"),
         moving(console(stderr=is_quiet)) as move,
     ):
         looks = look(

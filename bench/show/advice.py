@@ -9,12 +9,13 @@ from bench.analyse.advice import LITTLE, Advice, alternative
 from bench.analyse.flags import launch_bound
 from bench.analyse.rows import Row, grouped
 from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, Choice
-from bench.plan.case import AS_IS
+from bench.plan.case import AS_IS, OF_LAYERS
 from bench.show import intervals
 from bench.show.answer import bound_by_host, speedup_cell, within, words
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table
+from bench.show.summary import WITHIN
 from bench.show.text import capital, counted, listed, memory_setting, parts, times
-from bench.stats.estimates import Interval
+from bench.stats.estimates import MOST_FACTOR, Interval
 from bench.store import units
 from impls.catalogue import COMPILED, GRAPH, name_of
 
@@ -32,11 +33,8 @@ REASONS = {"same": "the same kernels as the model as it is"}
 NO_GAIN = 1.005
 """A smaller bound is written as 1.00x."""
 
-LEGEND = (
-    "vs as_is: the ratio to the model as it is, paired round by round, with its 99% confidence interval; within: at "
-    "most this much slower than the fastest; error: the largest deviation from float64, relative to the largest value"
-)
-"""What the columns of the table mean."""
+LEGEND = "vs as_is: paired round by round; error: the largest deviation from float64, relative to the largest value"
+"""What the columns mean that only this table has."""
 
 
 def before(advice: Advice) -> list[Block]:
@@ -53,9 +51,8 @@ def before(advice: Advice) -> list[Block]:
 def stopped(advice: Advice) -> list[Block]:
     """Return why nothing is compared."""
     why = f"This is below {units.ratio(LITTLE)}, so no" if advice.layers else "No"
-    return [
-        Lines([f"{why} setting was compared. --anyway compares them; a call takes {units.seconds(advice.call_s)}."])
-    ]
+    how = f"--anyway compares them; a call takes {units.seconds(advice.call_s)}."
+    return [Lines([f"{why} setting was compared. {how}"])]
 
 
 def after(advice: Advice) -> list[Block]:
@@ -77,7 +74,7 @@ def after(advice: Advice) -> list[Block]:
 def ending(answers: Sequence[Advice], doubts: Sequence[str]) -> list[Block]:
     """Return what makes a comparison doubtful, and what its columns and its allocator mean; nothing without one."""
     points = [advice.point for advice in answers if advice.rows]
-    notes = [LEGEND, *map(capital, memory_setting(points))] if points else []
+    notes = [WITHIN, LEGEND, *map(capital, memory_setting(points))] if points else []
     return [Lines(doubts, WARNING, is_list=True), Lines(notes, QUIET, is_list=True)]
 
 
@@ -101,11 +98,8 @@ def _columns(advice: Advice) -> list[Column]:
 
 def _within(row: Row) -> str:
     """Return how much slower than the fastest setting a setting is at most."""
-    if not row["standing"]:
-        return ""
-    high = row["slowdown_high"]
     standing = FASTEST if row["standing"] == FASTEST else NAMED
-    return within(Choice(standing, row["implementation"], math.nan if high is None else high))
+    return within(Choice(standing, bound=row["slowdown_high"] or math.nan)) if row["standing"] else ""
 
 
 def as_json(answers: Sequence[Advice]) -> str:
@@ -141,10 +135,8 @@ def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def about(advice: Advice) -> str:
-    """Return what was looked at: `timm:vit_small_patch16_224 · cpu · float32 · inference · B=8 · 1 thread`."""
-    point = advice.point
-    left_out = {f"N={point.num_tokens}", f"C={point.channels}", f"H={point.num_heads}"}
-    return " · ".join(word for word in parts(point) if word not in left_out)
+    """Return what was looked at: `timm:vit_small_patch16_224 · float32 · inference · B=8 · 1 thread`."""
+    return " · ".join(parts(advice.point, without=OF_LAYERS))
 
 
 def bound(advice: Advice) -> str:
@@ -156,12 +148,9 @@ def bound(advice: Advice) -> str:
         return f"No replaceable attention was found, but {counted(number, 'softmax', 'softmaxes')}"
     what = f"{'Replaceable attention' if advice.softmaxes else 'Attention'} takes {share(advice.share)} of the time"
     if advice.first["has_whole"]:
-        return (
-            f"{what} in the traced model; the model itself runs whole layers as one operator, so settings change more"
-        )
-    of = advice.bound
-    high = of.high if of.is_known else of.value
-    if math.isnan(high):
+        return f"{what} when traced; the model itself runs whole layers as one operator, so settings change more"
+    high = advice.bound.high if advice.bound.is_known else advice.bound.value
+    if not high <= MOST_FACTOR * advice.bound.value:
         return f"{what}, and nothing bounds what a setting can gain"
     gain = "speed up the model" if high < NO_GAIN else f"gain more than {times(high)}"
     return f"{what}, so no attention setting can {gain}"
@@ -195,7 +184,8 @@ def softmaxes(advice: Advice) -> list[str]:
 def recommendation(advice: Advice) -> str:
     """Return what to use, or why the model stays as it is."""
     of, gain = advice.choice, speedup_cell(advice.chosen, AS_IS)
-    graph = f"{GRAPH}, the traced model unchanged, is {speedup_cell(advice.rows.get(GRAPH), AS_IS)}"
+    alone = speedup_cell(advice.rows.get(GRAPH), AS_IS)
+    graph = f"{GRAPH}, the traced model unchanged, is {alone or 'not known'}"
     cost = "the fastest" if of.standing == FASTEST else f"within {within(of)} of the fastest"
     if of.standing == NOTHING:
         return f"Nothing was compared: as_is is {advice.as_is['status']}: {advice.as_is['detail']}"

@@ -85,7 +85,7 @@ WIDE = [seen([core("a")], share, share, number=number) for number, share in enum
         (looks(core_share=0.2, others=[CAP]), "Replaceable attention takes 20.0% [19.9, 20.1] of the time, so no "
             "attention setting can gain more than 1.26x"),
         (WIDE, "Attention takes 79.7% [0.0, 100.0] of the time, and nothing bounds what a setting can gain"),
-        (looks(has_whole=True), "Attention takes 20.0% [19.9, 20.1] of the time in the traced model; the model itself "
+        (looks(has_whole=True), "Attention takes 20.0% [19.9, 20.1] of the time when traced; the model itself "
             "runs whole layers as one operator, so settings change more"),
         (looks(untraced="a branch at model.py:3"), "The share of attention is unknown: a branch at model.py:3"),
         (looks(cores=[], others=[CAP]), "No replaceable attention was found, but 1 softmax"),

@@ -85,7 +85,8 @@ def _answer(of: Outcome) -> str:
     others = [
         f"{_said(kind, of)} at {number[kind]}" for kind in reversed(OF_SIDES) if number[kind] and kind != worst.verdict
     ]
-    return "; ".join([f"{said}, at worst {ratio} at {labels(of.changes)(worst)}", *others])
+    before_ratio = ": " if worst.verdict == OPEN else ", at worst "
+    return "; ".join([f"{said}{before_ratio}{ratio} at {labels(of.changes)(worst)}", *others])
 
 
 def _said(verdict: str, of: Outcome) -> str:

@@ -105,7 +105,7 @@ def _below(rows: Sequence[Row], saved: AnalysedRun) -> list[Block]:
     ]
 
 
-def _profiles(saved: AnalysedRun) -> Iterator[tuple[Picture, list[tuple[str, Sequence[Block]]]]]:
+def _profiles(saved: AnalysedRun) -> Iterator[tuple[Picture, list[tuple[str, list[Block]]]]]:
     """Yield the picture of each point with profiles, and what a terminal shows of each of its cases."""
     pictures = catalogue.of_profiles(saved.profiles)
     for picture, members in zip(pictures, by_point(saved.profiles).values(), strict=True):
