@@ -235,7 +235,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
     ("bench.profiling.traces", "from bench.cli import main", ["bench.cli.main"]),
     ("bench.engine.run", "from bench.commands import say", ["bench.commands.say"]),
     ("bench.show.columns", "from bench.show.terminal.console import GAP", ["bench.show.terminal.console.GAP"]),
-    ("bench.show.charts.scatter", "from bench.show.pages import shell", ["bench.show.pages.shell"]),
+    ("bench.show.charts.lines", "from bench.show.pages import run", ["bench.show.pages.run"]),
     ("impls.lookup", "def f():\n    from bench.plan import names\n", ["bench.plan.names"]),
     ("bench.cli", "from tests.make.points import point", ["tests.make.points.point"]),
     ("bench.store.table", "import torch\nimport json\nimport impls\n", ["torch", "impls"]),

@@ -27,8 +27,9 @@ OF_COMMANDS = {
     "show race --where x>1": (2, "unknown column 'x'; expected one of layer, implementation, device, "),
     "show race --where num_tokens": (
         2,
-        "--where 'num_tokens' must be COLUMN OPERATOR VALUE, joined by `and`, such as ",
+        "--where 'num_tokens' must be columns compared by ==, !=, <, <=, >, >= or in, joined by and, or, not: ",
     ),
+    "show race --columns x": (2, "unknown column 'x'; expected one of layer, implementation, device, "),
     "show race --top 0": (2, "--top 0 must be at least 1"),
     "show foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
     "compare nowhere quick": (2, NOWHERE),
@@ -46,7 +47,6 @@ OF_COMMANDS = {
     "advise timm:vit_small_patch16_224 --batch 0": (2, "batch = 0 must be a whole number of at least 1"),
     "advise vit_small": (2, "MODEL 'vit_small' must be timm:NAME, torchvision:NAME, transformers:CONFIG, "),
     "advise timm:vit[depth": (2, "a name with options must read name[option=value,option=value], got 'timm:vit[depth'"),
-    "advise timm:vit_small_patch16_224 --as core": (2, "--as core needs --sweep-file OUT.toml"),
     "advise timm:vit_small_patch16_224 --mode backward": (2, "--mode backward must be inference, forward or train: "),
     "duel": (2, "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python; "),
     "duel eager": (
@@ -70,8 +70,7 @@ OF_COMMANDS = {
     "profile race --case foo=1": (2, "unknown column 'foo'; expected one of layer, implementation, device, "),
     "profile race/results.csv": (2, "race/results.csv is a file; profile needs the run folder, to write traces/ into"),
     "profile race --top 0": (2, "--top 0 must be at least 1"),
-    "scaling foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
-    "scaling nowhere": (2, NOWHERE),
+    "plot foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
     "plot nowhere": (2, NOWHERE),
     "merge out": (2, "the following arguments are required: SHARD"),
     "watch nomodule:attend": (2, NO_MODULE),

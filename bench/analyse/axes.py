@@ -1,9 +1,11 @@
 """The axes of a sweep, and series of rows whose points differ along one of them."""
 
+import math
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
+from operator import itemgetter
 
-from bench.analyse.rows import Row, grouped, point_of
+from bench.analyse.rows import Row, by, grouped, point_of
 from bench.plan.case import Point
 
 
@@ -82,6 +84,49 @@ def moving(axis: Axis, point: Point) -> set[str]:
 def places(rows: Iterable[Row], axis: Axis) -> tuple[int, ...]:
     """Return the values of the rows on an axis, smallest first."""
     return tuple(sorted({row[axis.column] for row in rows}))
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """How an implementation grows between the last two places of a series: 2 if twice as many cost four times as much.
+
+    `point` is that of the last place; an exponent is None if it isn't known.
+    """
+
+    axis: Axis
+    implementation: str
+    point: Point
+    start: int
+    end: int
+    latency: float | None
+    memory: float | None
+
+
+def exponents(rows: Sequence[Row]) -> list[Exponent]:
+    """Return the exponents of each implementation in each series along tokens, heads, channels and keys."""
+    found = []
+    for axis in SIZES:
+        for group in groups(rows, axis):
+            for name, own in by(group, "implementation").items():
+                if last := last_two(own, axis, "latency_s"):
+                    start, end = last
+                    at = (start[axis.column], end[axis.column])
+                    latency, memory = (exponent(*last, axis, column) for column in ("latency_s", "memory_bytes"))
+                    found.append(Exponent(axis, str(name), point_of(end), *at, latency, memory))
+    return found
+
+
+def last_two(rows: Iterable[Row], axis: Axis, column: str) -> tuple[Row, Row] | None:
+    """Return the rows of one implementation at the last two places with a value in a column, None if it has fewer."""
+    known = sorted((row for row in rows if row["status"] == "ok" and row[column]), key=itemgetter(axis.column))
+    return (known[-2], known[-1]) if len(known) > 1 else None
+
+
+def exponent(start: Row, end: Row, axis: Axis, column: str) -> float | None:
+    """Return the slope of the logarithm of a column over that of the place; None if a row has no value there."""
+    if not start[column] or not end[column]:
+        return None
+    return math.log(end[column] / start[column]) / math.log(end[axis.column] / start[axis.column])
 
 
 def _fixed(point: Point, without: Set[str]) -> tuple[object, ...]:

@@ -1,72 +1,48 @@
-"""Which rows of a table are shown: those of an expression (`num_tokens>=577`), or of the most important points."""
+"""Which rows of a table are shown: those of an expression, or those of the most important points."""
 
-import operator
-import re
-from collections.abc import Callable
+import ast
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.analyse.rows import UNTRIED
-from bench.plan.case import COLUMNS as POINT
 from bench.plan.case import POINT_COLUMNS
-from bench.plan.columns import TRUTHS
 from bench.plan.errors import WrongRequest, unknown
-from bench.store.table import COLUMNS, NUMBER, TEXT, TRUTH, WHOLE
+from bench.store.table import COLUMNS
 
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    "!=": operator.ne,
-    "==": operator.eq,
-    ">": operator.gt,
-    "<": operator.lt,
-    "=": operator.eq,
-}
-"""How a column may be compared with a value; longer signs come first."""
+ALLOWED = (
+    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare, ast.Eq, ast.NotEq, ast.Lt,
+    ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple,
+)  # fmt: skip
+"""What an expression is made of: nothing that runs code."""
 
-CONDITION = re.compile(rf"\s*(\w+)\s*({'|'.join(OPERATORS)})\s*(.+?)\s*")
-AND = re.compile(r"\s+and\s+")
-LETTERS = {str(column.words)[0]: name for name, column in POINT.items() if str(column.words)[1:] == "={}"}
-"""The letters by which tables call columns: N for num_tokens."""
-
-CONDITION_RULE = "COLUMN OPERATOR VALUE, joined by `and`, such as num_tokens>=577 and implementation==sdpa"
+RULE = "columns compared by ==, !=, <, <=, >, >= or in, joined by and, or, not: batch > 1 and dtype == 'float32'"
 
 
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
-    """Return the rows of a table of results for which an expression holds; a missing value keeps no condition.
+    """Return the rows of a table of results for which an expression of `DataFrame.query` holds.
 
-    Raises WrongRequest with the rule if it is none, if it names no column, or if the value is impossible.
+    A missing value equals nothing, is above nothing and below nothing.
+    Raises WrongRequest with the rule if it is no such expression, or if a name in it is no column.
     """
-    for condition in AND.split(expression.strip()):
-        table = table[_holds(table, condition)]
-    return table
-
-
-def _holds(table: pd.DataFrame, condition: str) -> "pd.Series[bool]":
-    match = CONDITION.fullmatch(condition)
-    if match is None:
-        raise WrongRequest(f"--where {condition!r} must be {CONDITION_RULE}")
-    name, sign, word = match.groups()
-    name = LETTERS.get(name, name)
-    if name not in COLUMNS:
-        raise unknown("column", name, COLUMNS)
-    value, kind = word.strip("'\""), COLUMNS[name]
-    if kind in (TEXT, TRUTH) and sign not in ("==", "=", "!="):
-        raise WrongRequest(f"--where {condition!r}: {name} is no number; it can be compared by == and != only")
-    holds: pd.Series[bool] = OPERATORS[sign](table[name], _value(condition, kind, value)).fillna(False).astype(bool)
-    return holds
-
-
-def _value(condition: str, kind: str, word: str) -> Any:
+    wrong = f"--where {expression!r} must be {RULE}"
     try:
-        if kind in (WHOLE, NUMBER):
-            return float(word)
-        return TRUTHS[word.lower()] if kind == TRUTH else word
-    except (ValueError, KeyError):
-        wanted = "a number" if kind in (WHOLE, NUMBER) else "true or false"
-        raise WrongRequest(f"--where {condition!r}: {word!r} must be {wanted}") from None
+        nodes = [*ast.walk(ast.parse(expression.strip(), mode="eval"))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise WrongRequest(wrong) from None
+    if not all(isinstance(node, ALLOWED) for node in nodes):
+        raise WrongRequest(wrong)
+    for name in (node.id for node in nodes if isinstance(node, ast.Name)):
+        if name not in COLUMNS:
+            raise WrongRequest(f"{unknown('column', name, COLUMNS)}; a text stands in quotes")
+    try:
+        holds = table.eval(expression.strip(), engine="python")
+    except (TypeError, ValueError, KeyError, NotImplementedError) as error:
+        raise WrongRequest(f"--where {expression!r}: {str(error).splitlines()[0]}") from None
+    if not (isinstance(holds, pd.Series) and pd.api.types.is_bool_dtype(holds)):
+        raise WrongRequest(wrong)
+    return table[holds.fillna(False).astype(bool)]
 
 
 def most_important(table: pd.DataFrame, count: int) -> pd.DataFrame:

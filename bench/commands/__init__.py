@@ -20,7 +20,7 @@ MEASURING = ("run", "duel", "advise")
 """The commands whose folder, given by --run, goes on."""
 
 NAMES = (
-    *USUAL, "list", "report", "plot", "scaling", "profile", "summarise", "merge", "watch",
+    *USUAL, "list", "report", "plot", "profile", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
 
@@ -47,8 +47,10 @@ def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str)
         say(*(f"{path}: {line}" for line in headline))
     elif isinstance(answer, str):
         sys.stdout.write(answer)
+    elif (target := console()).is_terminal:
+        target.print(render(answer))
     else:
-        console().print(render(answer))
+        sys.stdout.write(rendered(answer, width=target.width))
 
 
 def in_format(form: str, blocks: Iterable[Block], data: Mapping[str, Callable[[], str]]) -> str | Iterable[Block]:

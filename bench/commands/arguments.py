@@ -20,6 +20,7 @@ FORMATS = ("text", "markdown", "json")
 """The formats of what `duel` and `advise` say."""
 
 COMPARE_FORMATS = ("text", "markdown", "csv", "json")
+"""The formats of what `show` and `compare` say."""
 
 MOST_POINTS = 100
 """The most points that `show` prints in a terminal if none are asked for; a file gets all."""
@@ -29,9 +30,6 @@ TOP = 20
 
 MOST_OPERATORS = 10
 """The operators that `profile` prints by default; those after them are mostly bookkeeping."""
-
-AS = (LAYER, CORE) = ("layer", "core")
-"""What a sweep file of `advise` has: the layers in the model, or their cores as points of the layer `core`."""
 
 MODEL = "timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or a layer of the suite"
 """The names that `advise` takes."""
@@ -69,7 +67,16 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--where",
         metavar="EXPRESSION",
-        help="only rows of which this is true, such as 'num_tokens>=577 and implementation==sdpa'",
+        help="only rows of which this is true, such as 'num_tokens >= 577 and dtype == \"float32\"'",
+    )
+    parser.add_argument(
+        "--columns",
+        metavar="A,B,…",
+        help="these columns, by their names in results/README.md (default: those that fit in 100 characters; in CSV "
+        "and JSON those of results.csv)",
+    )
+    parser.add_argument(
+        "--format", choices=COMPARE_FORMATS, default=COMPARE_FORMATS[0], help=f"(default: {COMPARE_FORMATS[0]})"
     )
 
 
@@ -147,15 +154,13 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
         metavar="8x3x224x224",
         help="the shape of the input with its batch, or module:function that returns inputs",
     )
-    add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
+    add_option("--impl", metavar="A,B,…", default="", help="these settings alone, such as sdpa,mykernel:attend")
     options.add_columns(add_option, (*OF_LAYERS, *options.EXECUTION))
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
     add_option("--look", action="store_true", help="look at the model, and compare nothing")
     add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
     options.add_effort(add_option, "bound", "within_s", "timeout_s")
     options.add_run(add_option, "<UTC time>-advise")
-    add_option("--sweep-file", metavar="OUT.toml", type=Path, help="write the model's distinct layers as a sweep file")
-    add_option("--as", dest="written_as", choices=AS, help=f"what of the layers it has (default: {AS[0]})")
     add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
 
 
@@ -164,7 +169,7 @@ def add_list(_parser: argparse.ArgumentParser) -> None:
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Write a page of a run that answers, and that can be asked further."""
+    """Write report.html, the page of a run."""
     parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder")
 
 
@@ -175,11 +180,6 @@ def add_plot(parser: argparse.ArgumentParser) -> None:
         "--to", metavar="DIR", type=Path, help="the folder for the pictures (default: plots/ beside the results)"
     )
     parser.add_argument("--svg", action="store_true", help="write each picture as SVG too")
-
-
-def add_scaling(parser: argparse.ArgumentParser) -> None:
-    """Fit how latency and memory grow."""
-    add_plot(parser)
 
 
 def add_profile(parser: argparse.ArgumentParser) -> None:
@@ -201,7 +201,6 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         default=MOST_OPERATORS,
         help=f"operators that are printed of a case, the rest in one line (default: {MOST_OPERATORS})",
     )
-    add_option("--report", action="store_true", help="write a page with all profiles of the run too: profile.html")
 
 
 def add_summarise(parser: argparse.ArgumentParser) -> None:

@@ -10,12 +10,13 @@ from bench.plan.case import COLUMNS
 from bench.plan.device import CPU, KINDS
 from bench.plan.grid import DEFAULTS, MODEL_COLUMNS, MODELS, expand
 from bench.plan.layers import LAYERS
+from bench.plan.layers.layer import Layer
 from bench.plan.statuses import FINE
 from bench.plan.sweep import load_sweep, shipped_names
-from bench.show.blocks import GAP, HEAD, Lines, definitions
-from bench.show.documented import matrix
+from bench.show.blocks import GAP, HEAD, Lines, Table, definitions, of_texts
 from bench.show.text import parts
 from impls import catalogue
+from impls.catalogue import Entry
 
 OWN = "your own or a package's: module:attribute, as Python imports it"
 LIBRARY = "a model with random weights; with [at=PATH] a layer in it"
@@ -49,7 +50,7 @@ def run(_arguments: argparse.Namespace) -> int:
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
         put([Lines([title], HEAD), definitions(entries, indent=2)])
-    table, reasons = matrix(LAYERS, catalogue.IMPLEMENTATIONS)
+    table, reasons = _matrix(LAYERS, catalogue.IMPLEMENTATIONS)
     put([Lines(["which implementation supports which layer"], HEAD), GAP, table, GAP, reasons])
     return FINE
 
@@ -58,3 +59,17 @@ def _shape(model: Mapping[str, Any]) -> str:
     """Return a model's shape in words, as a point of it is named."""
     (point,) = expand({**DEFAULTS, "threads": 1, **model})
     return " ".join(parts(point, MODEL_COLUMNS))
+
+
+def _matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> tuple[Table, Lines]:
+    """Return a row for each implementation, a column for each layer, and below them why some pairs are unsupported."""
+    refusals = {
+        name: [entry.refusal(layer.class_name) for layer in layers.values()] for name, entry in implementations.items()
+    }
+    reasons = list(dict.fromkeys(reason for row in refusals.values() for reason in row if reason))
+    rows = [
+        [name, *(f"no ({reasons.index(reason) + 1})" if reason else "yes" for reason in refusals[name]), entry.supports]
+        for name, entry in implementations.items()
+    ]
+    table = of_texts(["implementation", *layers, "supported"], rows)
+    return table, Lines([f"({number}) {reason}." for number, reason in enumerate(reasons, 1)])

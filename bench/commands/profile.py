@@ -10,11 +10,10 @@ from bench.plan.sweep import Sweep
 from bench.profiling import traces
 from bench.show import profile as show
 from bench.show.charts import catalogue
-from bench.show.doubts import control_warning
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Profile the cases one after the other and print each, then draw the pictures of all profiles of the run.
+    """Profile the cases one after the other and print each, then draw all profiles and write the page of the run.
 
     BAD if a case of the run could not be profiled; one that is there for its stages alone may fail. Raises
     WrongRequest if this machine has the device of none.
@@ -40,9 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
             put(show.blocks(traced.profile, row, arguments.top))
         say("")
     files = catalogue.draw(saved.plots, profiles=saved.profiles)
-    if arguments.report and saved.profiles:
-        from bench.show.pages import profiles as page  # slow to import
+    if saved.profiles:
+        from bench.show.pages import run as page  # slow to import
 
-        files.append(page.write(saved.profiles, saved.folder, table, control_warning(saved.whole)))
+        files.append(page.write(saved))
     say(*map(str, files))
     return status

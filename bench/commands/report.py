@@ -1,4 +1,4 @@
-"""Write a page of a run that answers, and that can be asked further."""
+"""Write report.html, the page of a run."""
 
 import argparse
 

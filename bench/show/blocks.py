@@ -1,7 +1,7 @@
 """What is shown, as blocks. `terminal/console.py`, `markdown.py` and `pages/parts/macros.html` write them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, ClassVar, Final
 
@@ -16,11 +16,10 @@ QUIET: Final = "quiet"
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a page: its text, the number by which its column is sorted, None for a text, and what it unfolds."""
+    """A cell of a page: its text, and the number by which its column is sorted, None for a text."""
 
     text: str
     number: float | None = None
-    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -28,36 +27,23 @@ class Column:
     """A column of a table of rows.
 
     `text` is the cell of a row, `number` what a page sorts by: a column without one has texts, which stand to the left.
-    `interval` stands beside the text, in a terminal as a column of its own with `interval_rank`.
-    A narrow terminal drops columns of high `rank` first, those of rank 0 never.
-    `key` names the column to the script of a page, and is its heading there if it has none.
-    `more` is what a page unfolds. A column `of_failures` has a cell for a row without a time too.
-    `tone` is that of a cell in a terminal, with `is_code` Markdown writes it as code. A column with `fit` takes the
-    room that the others leave: `fit` is the cell in so many characters. So does a column that `folds` its cells.
+    A narrow terminal drops columns of high `rank` first, those of rank 0 never, then one that `folds` takes lines.
+    `tone` is that of a cell in a terminal; with `is_code` Markdown writes it as code.
     """
 
     heading: str
     text: Callable[[Any], str]
     number: Callable[[Any], float | None] | None = None
     rank: int = 0
-    key: str = ""
-    meaning: str = ""
-    interval: Callable[[Any], str] | None = None
-    interval_heading: str = ""
-    interval_rank: int = 0
-    more: Callable[[Any], str] | None = None
-    of_failures: bool = False
     tone: Callable[[Any], str] | None = None
-    fit: Callable[[Any, int], str] | None = None
     folds: bool = False
     is_code: bool = False
 
     def cell(self, row: Any) -> Cell:
         """Return the whole cell of a row."""
-        interval = self.interval(row) if self.interval else ""
-        text = " ".join(filter(None, (self.text(row), interval)))
+        text = self.text(row)
         number = self.number(row) if self.number and text else None
-        return Cell(text, None if number is None else float(number), self.more(row) if self.more else "")
+        return Cell(text, None if number is None else float(number))
 
 
 def right(_row: Any) -> None:
@@ -81,25 +67,27 @@ class Lines:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with columns, which a terminal sets apart by `gap`; it writes a row in its `tone` behind `indent` spaces.
+    """Rows with columns; a terminal writes a row in its `tone` behind `indent` spaces.
 
-    Headings have the tone `head`. Tables whose columns are to stand below each other name the same rows `among`: these
-    tell which columns there are, and how wide.
+    With `in_sections`, a terminal writes the first column as a heading above the rows that share its text.
     """
 
     kind: ClassVar = "table"
     columns: Sequence[Column]
     rows: Sequence[Any]
-    gap: str = "  "
     indent: int = 0
     tone: Callable[[Any], str] | None = None
-    head: str = HEAD
-    among: Sequence[Any] = ()
+    in_sections: bool = False
 
     @property
     def cells(self) -> list[list[Cell]]:
         """The cells of each row."""
         return [[column.cell(row) for column in self.columns] for row in self.rows]
+
+    @property
+    def filled(self) -> "Table":
+        """The table without the columns that are empty in all rows."""
+        return replace(self, columns=[each for each in self.columns if any(map(each.text, self.rows))])
 
 
 def of_texts(

@@ -68,16 +68,20 @@ def _table(block: Table) -> list[str]:
     """Return the headings and the rows; without rows nothing."""
     if not block.rows:
         return []
-    titles = [column.heading for column in block.columns]
-    rules = ["---:" if column.number else "---" for column in block.columns]
-    rows = (
-        [_cell(column, cell.text) for column, cell in zip(block.columns, cells, strict=True)] for cells in block.cells
-    )
+    columns = block.filled.columns
+    titles = [column.heading for column in columns]
+    rules = ["---:" if column.number else "---" for column in columns]
+    rows = [[_cell(column, column.text(row)) for column in columns] for row in block.rows]
+    if block.in_sections:
+        for before, row in reversed([*itertools.pairwise(rows)]):
+            row[0] = "" if row[0] == before[0] else row[0]
     return [f"| {' | '.join(line)} |" for line in (titles, rules, *rows)]
 
 
 def _cell(column: Column, text: str) -> str:
-    return (_code(text) if column.is_code else text).replace("|", r"\|")
+    whole = " ".join(text.split())
+    written = _code(whole) if column.is_code and whole else whole if column.number else FORMATTING.sub(ESCAPED, whole)
+    return written.replace("|", r"\|")
 
 
 def _foreign(line: str) -> str:

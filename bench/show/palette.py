@@ -1,12 +1,7 @@
-"""The style of implementations, and the colours of stages and of categories of operators, the same in all pictures.
+"""Colours and marks, the same in all pictures: of implementations, of stages, and of categories of operators.
 
 Colours of implementations are those of Okabe and Ito (2008), which the colour-blind tell apart, and darker ones of Paul
 Tol. Dash and marker differ too, so nothing depends on colour alone.
-
-Stages whose work grows with the square of the tokens are warm, so that the quadratic part is seen at a glance.
-Products with weights are blue, element by element is green, and what only moves data is grey.
-Within a group of stages the lightness differs, so that they are told apart without red or green cones.
-A category of operators has the colour of the stage that does the same work.
 """
 
 import hashlib
@@ -22,54 +17,59 @@ COLOURS = {
     "ink": "#1b1f24",
     "quiet": "#56606b",
     "rule": "#d8dce2",
-    "warning": "#9a3412",
-    "good": "#2c6e49",
-    "open": "#ececef",
 }
-"""The colours of pictures besides those of implementations, by their names."""
+"""The colours of pictures besides those of what is measured; a page has variables of these names, light and dark."""
+
+DARK = "#171b21"
+"""The surface of a page that is dark."""
 
 TINT = 0.45
 
-READABLE = 5.0
-"""The contrast with white that a label has at least; WCAG asks 4.5 of small text."""
+READABLE = 4.6
+"""The contrast of a colour with its ground; WCAG asks 4.5 of small text."""
 
-GAMMA, LUMINANCE = 2.2, (0.2126, 0.7152, 0.0722)
-"""Approximately those of sRGB."""
+LUMINANCE = (0.2126, 0.7152, 0.0722)
+"""The shares of red, green and blue in sRGB."""
 
 OTHER_COLOURS = ("#cc6677", "#117733", "#4477aa", "#661100", "#6699cc", "#999933")
 OTHER_DASHES = (SOLID, DASHED, DASH_DOT, LONG)
 OTHER_MARKERS = ("*", "H", "8", "X", "d")
 
-STAGE_COLOURS = {
-    "windows": "#4f0db1",
-    "patch embedding": "#3f5687",
-    "qkv projection": "#4a84df",
-    "q projection": "#1c226d",
-    "kv projection": "#1930ec",
-    "split heads": "#585a5c",
-    "qk norm": "#affb9e",
-    "rotary": "#0a3334",
-    "repeat heads": "#778eb8",
-    "scale": "#4b925a",
-    "scores": "#d55f00",
-    "bias": "#fe9623",
-    "mask": "#331105",
-    "softmax": "#feb969",
-    "weighted values": "#983213",
-    "merge heads": "#999da8",
-    "output projection": "#91c8fb",
-    "undo windows": "#350340",
-    "skip": "#8edca9",
-}
-"""Every stage that `stepwise` names, in the order of a call."""
+PRODUCT, BATCHED, SOFTMAX, WEIGHTED, SEVERAL, COPY, ARITHMETIC, OTHER = (
+    "matrix product",
+    "batched product",
+    "softmax",
+    "weighted values",
+    "several steps in one kernel",
+    "copy or new memory",
+    "element by element",
+    "other",
+)
 
-QUADRATIC = ("scores", "bias", "mask", "softmax", "weighted values")
-"""The stages that read or write a number for every pair of tokens."""
+CATEGORY_COLOURS = {
+    PRODUCT: "#7089fb",
+    BATCHED: "#f26c15",
+    SOFTMAX: "#ebbc6c",
+    WEIGHTED: "#b37a5f",
+    SEVERAL: "#dfaeee",
+    COPY: "#83868b",
+    ARITHMETIC: "#bdfdb2",
+    OTHER: "#b8b5a2",
+}
+"""In about the order of a call; what grows with the square of the tokens is orange. Black text can be read on each."""
 
 RESIDUAL_COLOUR = "#e4e4e8"
 """The colour of time that no stage accounts for."""
 
-OTHER_STAGE_COLOURS = ("#aa3377", "#ccbb44", "#66ccee", "#664488", "#bb99cc")
+STAGES = {
+    PRODUCT: ("patch embedding", "qkv projection", "q projection", "kv projection", "output projection"),
+    BATCHED: ("scores",),
+    SOFTMAX: ("softmax",),
+    WEIGHTED: ("weighted values", "bias", "mask"),
+    COPY: ("windows", "split heads", "repeat heads", "merge heads", "undo windows"),
+    ARITHMETIC: ("qk norm", "rotary", "scale", "skip"),
+}
+"""The stages of our layers by what they do."""
 
 LONGEST_NAME = 64
 """Longer names are cut to this number of characters."""
@@ -82,16 +82,6 @@ NOISE = {
 }
 """Frequent parts of long names that tell nothing, and what replaces them."""
 
-PRODUCT, BATCHED, SOFTMAX, SEVERAL, COPY, ARITHMETIC, OTHER = (
-    "matrix product",
-    "batched product",
-    "softmax",
-    "several steps in one kernel",
-    "copy or new memory",
-    "element by element",
-    "other",
-)
-
 CATEGORIES = {
     SEVERAL: ("attention", "flash", "fmha", "cudnn_sdpa", "flex", "fused", "triton_"),
     SOFTMAX: ("softmax",),
@@ -101,17 +91,6 @@ CATEGORIES = {
     ARITHMETIC: ("add", "mul", "div", "sub", "sum", "elementwise"),
 }
 """The parts of names by which a category is recognised; the first that fits is taken."""
-
-CATEGORY_COLOURS = {
-    PRODUCT: STAGE_COLOURS["qkv projection"],
-    BATCHED: STAGE_COLOURS["scores"],
-    SOFTMAX: STAGE_COLOURS["softmax"],
-    SEVERAL: "#7b4fa3",
-    COPY: STAGE_COLOURS["merge heads"],
-    ARITHMETIC: STAGE_COLOURS["skip"],
-    OTHER: "#cbc5ba",
-}
-"""In about the order of a call: operators of a category have the same position in every bar."""
 
 
 def style(implementation: str) -> Style:
@@ -132,21 +111,21 @@ def style(implementation: str) -> Style:
     return _of_unknown(implementation)
 
 
-def light(colour: str) -> str:
-    """Return the colour that a name of COLOURS has; another colour is itself."""
-    return COLOURS.get(colour, colour)
-
-
 def ink(colour: str) -> str:
     """Return the colour in the same hue, dark enough for small text on white."""
-    return next(
-        dark for dark in (mix(colour, "#000000", share / 10) for share in range(11)) if _contrast(dark) >= READABLE
-    )
+    return _readable(colour, "#000000", COLOURS["surface"])
 
 
-def on(colour: str) -> str:
-    """Return white or black, whichever is easier to read as small text on this colour."""
-    return max(("#ffffff", "#000000"), key=lambda words: abs(math.log(_contrast(words) / _contrast(colour))))
+def on_both(colour: str) -> str:
+    """Return a colour of a picture as CSS for a page that is light or dark: a variable of the page, or two colours.
+
+    One as dark as ink is ink.
+    """
+    names = {value: name for name, value in COLOURS.items()}
+    if colour in names or _luminance(colour) < _luminance(COLOURS["ink"]):
+        return f"var(--{names.get(colour, 'ink')})"
+    lighter = _readable(colour, "#ffffff", DARK)
+    return colour if lighter == colour else f"light-dark({colour},{lighter})"
 
 
 def mix(colour: str, other: str, share: float) -> str:
@@ -156,33 +135,10 @@ def mix(colour: str, other: str, share: float) -> str:
 
 
 def stage_colour(name: str) -> str:
-    """Return the colour of a stage; for an unknown name it depends on the name alone."""
+    """Return the colour of a stage; one that isn't ours has that of the category that its name says."""
     if name.startswith(CORE):
-        return STAGE_COLOURS["scores"]
-    if name in STAGE_COLOURS:
-        return STAGE_COLOURS[name]
-    # hash() changes with every process
-    return OTHER_STAGE_COLOURS[hashlib.sha256(name.encode()).digest()[0] % len(OTHER_STAGE_COLOURS)]
-
-
-def _contrast(colour: str) -> float:
-    linear = [float((value / 255) ** GAMMA) for value in _channels(colour)]
-    luminance = sum(weight * value for weight, value in zip(LUMINANCE, linear, strict=True))
-    return 1.05 / (luminance + 0.05)
-
-
-def _channels(colour: str) -> tuple[int, ...]:
-    return tuple(int(colour[start : start + 2], 16) for start in (1, 3, 5))
-
-
-def _of_unknown(name: str) -> Style:
-    # hash() changes with every process
-    colour, dash, marker = hashlib.sha256(name.encode()).digest()[:3]
-    return Style(
-        OTHER_COLOURS[colour % len(OTHER_COLOURS)],
-        OTHER_DASHES[dash % len(OTHER_DASHES)],
-        OTHER_MARKERS[marker % len(OTHER_MARKERS)],
-    )
+        return CATEGORY_COLOURS[BATCHED]
+    return CATEGORY_COLOURS[next((group for group, names in STAGES.items() if name in names), category(name))]
 
 
 def short_name(name: str) -> str:
@@ -203,3 +159,30 @@ def category(name: str) -> str:
     """Return the category of an operator or kernel by its name, without its template's arguments."""
     lowered = short_name(name).lower()
     return next((group for group, parts in CATEGORIES.items() if any(part in lowered for part in parts)), OTHER)
+
+
+def _readable(colour: str, towards: str, ground: str) -> str:
+    """Return the colour with as much of another mixed into it as it takes to be read on a ground."""
+    mixed = (mix(colour, towards, share / 10) for share in range(11))
+    return next(each for each in mixed if abs(math.log(_luminance(each) / _luminance(ground))) >= math.log(READABLE))
+
+
+def _luminance(colour: str) -> float:
+    """Return the luminance of a colour, 0.05 for black, of which two have their contrast as a ratio."""
+    shares = [value / 255 for value in _channels(colour)]
+    linear = [float(each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4) for each in shares]
+    return 0.05 + sum(weight * value for weight, value in zip(LUMINANCE, linear, strict=True))
+
+
+def _channels(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[start : start + 2], 16) for start in (1, 3, 5))
+
+
+def _of_unknown(name: str) -> Style:
+    # hash() changes with every process
+    colour, dash, marker = hashlib.sha256(name.encode()).digest()[:3]
+    return Style(
+        OTHER_COLOURS[colour % len(OTHER_COLOURS)],
+        OTHER_DASHES[dash % len(OTHER_DASHES)],
+        OTHER_MARKERS[marker % len(OTHER_MARKERS)],
+    )

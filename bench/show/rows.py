@@ -14,7 +14,7 @@ from bench.plan.work import Roof
 from bench.show.text import counted, parts
 from bench.store import units
 from bench.store.metrics import Unit
-from bench.store.roofline import roof_of, work_of
+from bench.store.roofline import roof_of
 
 
 def by_point(table: pd.DataFrame) -> dict[Point, list[Row]]:
@@ -52,12 +52,6 @@ def facts(point: Point, rows: Iterable[Row], varying: Collection[str] = ()) -> l
     layer, *words = parts(point, without=("device", *varying))
     names = ", ".join(devices(rows))
     return [layer, f"{point.device} ({names})" if names else point.device, *words]
-
-
-def data_sheet_share(row: Row) -> float | None:
-    """Return the least time of a row by its card's data sheet over its latency; None if either isn't known."""
-    work, roof = work_of(point_of(row), row), data_sheet(row["device_name"] or "", row["dtype"])
-    return roof.least_s(work) / row["latency_s"] if work and roof and row["latency_s"] else None
 
 
 def against_data_sheets(rows: Iterable[Row]) -> list[str]:

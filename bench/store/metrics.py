@@ -1,8 +1,7 @@
 """The metrics: the facts about a case besides its point and its status, each declared here alone.
 
 From this table follow the fields that a worker may report and the journal keeps, the columns of a table with their
-types, how the processes of a case are combined, the columns in the terminal, the pictures with their axes, and the
-table in results/README.md.
+types, how the processes of a case are combined, the pictures with their axes, and the table in results/README.md.
 """
 
 import itertools
@@ -49,18 +48,6 @@ class Combined:
 
 
 @dataclass(frozen=True)
-class Heading:
-    """A column of the table in the terminal, in which columns are ordered by `place`.
-
-    A narrow terminal leaves out the column with the highest `rank` first; one with rank 0 always stays.
-    """
-
-    text: str
-    place: int
-    rank: int
-
-
-@dataclass(frozen=True)
 class VerticalAxis:
     """The vertical axis of pictures of a metric.
 
@@ -99,7 +86,6 @@ class Metric:
     only_ok: bool = False
     combined: Combined | None = None
     derived: Callable[[Case, Values], Any] | None = None
-    heading: Heading | None = None
     axis: VerticalAxis | None = None
 
     @property
@@ -156,7 +142,7 @@ WARM = Combined("median", lambda _, all_: _median("compile_s", _compilations(all
 _TABLE = (
     Metric("point", kind=str, derived=lambda case, _: case.point.name, meaning="the point, as file names have it"),
     # time
-    Metric("latency_s", unit=Unit.SECONDS, heading=Heading("latency", place=20, rank=0),
+    Metric("latency_s", unit=Unit.SECONDS,
         axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys", "padding"),
             "latency_low_s", "latency_high_s"),
         meaning="seconds per call: the median over processes of each process's median sample"),
@@ -167,13 +153,12 @@ _TABLE = (
     Metric("processes", kind=int, unit=Unit.COUNT, meaning="processes that measured the case"),
     Metric("calls_per_timing", kind=int, unit=Unit.COUNT, reported=True, only_ok=True, combined=MEDIAN,
         meaning="calls between two readings of the clock"),
-    Metric("flagged_share", unit=Unit.SHARE, heading=Heading("flagged", place=90, rank=4),
+    Metric("flagged_share", unit=Unit.SHARE,
         meaning="the share of disturbed samples: other work took the core more than 20 times a second and left no "
         "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy"),
     Metric("settled", kind=bool, reported=True, only_ok=True, combined=EVERY,
         meaning="whether warm-up reached a steady state"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
-        heading=Heading("host", place=25, rank=4),
         meaning="the host's time to submit a call; on a GPU with device timing"),
     Metric("event_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         meaning="what two CUDA events with nothing between them show: it is part of a timing with device timing"),
@@ -182,7 +167,6 @@ _TABLE = (
         derived=lambda case, _: sum(case.point.items) if case.point.is_padded else None,
         meaning="the tokens of all items of a call, without padding; empty if all items have the same length"),
     Metric("padding", unit=Unit.SHARE, derived=lambda case, _: _padding(case.point),
-        heading=Heading("padding", place=15, rank=7),
         meaning="the share of a batch that is padding if its items are padded to the longest; empty if all items have "
         "the same length"),
     Metric("flops", kind=int, reported=True, combined=FIRST,
@@ -190,26 +174,24 @@ _TABLE = (
         "if a layer doesn't tell"),
     Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the bytes of input, weights and output, each moved once"),
-    Metric("flops_per_s", unit=Unit.FLOPS, derived=roofline.flops_per_s, heading=Heading("rate", place=112, rank=11),
+    Metric("flops_per_s", unit=Unit.FLOPS, derived=roofline.flops_per_s,
         meaning="`flops` over `latency_s`"),
     Metric("roofline_share", unit=Unit.SHARE, derived=roofline.roofline_share,
-        heading=Heading("of roofline", place=114, rank=10),
         axis=VerticalAxis("roofline", "Share of the roofline", "share of the roofline", ()),
         meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
-        "over `latency_s`; above 1 if a cache holds the bytes or the ceilings were measured in a slower state"),
+        "over `latency_s`; empty above 1: a cache holds the bytes, or the ceilings were measured in a slower state"),
     Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
         meaning="the most that matrix products had reached on the device, with this dtype and these threads"),
     Metric(roofline.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
         meaning="the most that a copy had written there"),
     Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
-        heading=Heading("energy", place=116, rank=12),
         axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens", "keys")),
         meaning="joules per call, of calls that follow each other without a pause after the rounds: of the GPU's board "
         "by NVML, idle power and other programs included; empty if no counter "
         "can be read, and in mode backward"),
     # ratio to the baseline
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
-    Metric("speedup", unit=Unit.RATIO, heading=Heading("speed-up", place=30, rank=0),
+    Metric("speedup", unit=Unit.RATIO,
         axis=VerticalAxis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
             ("tokens", "heads", "channels", "keys", "padding"), "speedup_low", "speedup_high", relative=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
@@ -222,8 +204,8 @@ _TABLE = (
         meaning="this row's part in the error of a ratio, whose square is about the sum of the squares of both parts"),
     # among the rows of the point
     Metric("rank", kind=int,
-        meaning="the place among the ok rows of the point: 1 is `fastest` or `named`, then `open` ones, then `slower` ones, "
-        "each by `slowdown`"),
+        meaning="the place among the ok rows of the point: 1 is `fastest` or `named`, then `open` ones, then `slower` "
+        "ones, each by `slowdown`"),
     Metric("standing", kind=str,
         meaning="`fastest`, `named`, `open` or `slower`, as below; empty if no other row is ok"),
     Metric("slowdown", unit=Unit.RATIO,
@@ -233,7 +215,6 @@ _TABLE = (
     Metric("slowdown_high", unit=Unit.RATIO, meaning="the upper bound: the most that choosing this row costs"),
     # memory
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
-        heading=Heading("peak memory", place=50, rank=2),
         axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens", "keys", "padding")),
         meaning="the peak memory of a call, and what is kept between calls: `peak_bytes` and `held_bytes`"),
     Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
@@ -242,7 +223,6 @@ _TABLE = (
     Metric("held_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the tensors that the implementation keeps between calls, such as a buffer or a copy of a weight"),
     Metric("saved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        heading=Heading("kept for backward", place=70, rank=3),
         meaning="the bytes that autograd keeps for the backward pass, in the modes that have one"),
     Metric("reserved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="what a GPU's caching allocator reserved for a call"),
@@ -255,7 +235,7 @@ _TABLE = (
         "runtime"),
     Metric("compile_cached", kind=bool, reported=True, in_table=False,
         meaning="whether that call found the whole graph in the run's cache"),
-    Metric("compile_cold_s", unit=Unit.SECONDS, combined=COLD, heading=Heading("first compile", place=100, rank=8),
+    Metric("compile_cold_s", unit=Unit.SECONDS, combined=COLD,
         meaning="the first call of a case in the run, which compiles, or the building of another runtime; kernels that "
         "an earlier case of the run compiled are found"),
     Metric("compile_warm_s", unit=Unit.SECONDS, combined=WARM,
@@ -263,10 +243,10 @@ _TABLE = (
     Metric("graphs", kind=int, unit=Unit.COUNT, reported=True, combined=FIRST,
         meaning="graphs that torch.compile made of the call"),
     # truth
-    Metric("kernels", kind=tuple, reported=True, combined=FIRST, heading=Heading("ran", place=40, rank=6),
+    Metric("kernels", kind=tuple, reported=True, combined=FIRST,
         meaning="the operators that did the work on a CPU (`CompiledFxGraph` for Inductor's), or the kernels on a GPU, "
         "in order; of another runtime what it reports, with its precision"),
-    Metric("adapted_by", kind=str, reported=True, combined=FIRST, heading=Heading("core by", place=46, rank=7),
+    Metric("adapted_by", kind=str, reported=True, combined=FIRST,
         meaning="how the implementation got into a module that is no layer of the suite: by its `self.attend`, by the "
         "switch of its library, by `F.scaled_dot_product_attention`, or by `graph`, that of its call, and how many "
         "softmaxes stay there; whether the batch is the second dimension, which embedding of token ids returns x, and "

@@ -32,6 +32,10 @@ def flops_per_s(case: Case, row: Mapping[str, Any]) -> float | None:
 
 
 def roofline_share(case: Case, row: Mapping[str, Any]) -> float | None:
-    """Return the least time of a case by its ceilings over its latency; None if either isn't known."""
+    """Return the least time of a case by its ceilings over its latency; None if either isn't known, or above 1.
+
+    A case above its ceilings has its bytes in a cache, or the ceilings were measured in a slower state.
+    """
     work, roof, latency_s = work_of(case.point, row), roof_of(row), row.get("latency_s")
-    return roof.least_s(work) / latency_s if work and roof and latency_s else None
+    share = roof.least_s(work) / latency_s if work and roof and latency_s else None
+    return None if share is None or share > 1 else share

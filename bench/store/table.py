@@ -95,9 +95,9 @@ def save(table: pd.DataFrame, run: Path) -> None:
     files.replace(run / RESULTS, as_csv(table))
 
 
-def as_csv(table: pd.DataFrame) -> bytes:
-    """Return a table as results.csv has it."""
-    return table[[*FILE]].to_csv(index=False, lineterminator=END).encode(errors="backslashreplace")
+def as_csv(table: pd.DataFrame, columns: Sequence[str] = FILE) -> bytes:
+    """Return these columns of a table as results.csv has them."""
+    return table[[*columns]].to_csv(index=False, lineterminator=END).encode(errors="backslashreplace")
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

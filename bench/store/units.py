@@ -16,9 +16,6 @@ BINARY_UNITS = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30)
 
 DIGITS = 3
 
-MOST_FACTOR = 99.0
-"""A value that is known to a factor of 100 or more isn't known."""
-
 
 def is_missing(value: Number) -> bool:
     """Return whether a number was not measured, or is not finite."""
@@ -77,14 +74,8 @@ def formatted(value: Number, unit: Unit, *, trim: bool = False) -> str:
 
 
 def half_width(low: Number, high: Number) -> str:
-    """Return the half-width of a ratio's interval: `±2.0%` for [v / 1.02, v · 1.02], empty without one.
-
-    From a factor of 2 on it is that factor: `±3.4x` for [v / 3.4, v · 3.4].
-    """
-    if is_missing(low) or is_missing(high):
-        return ""
-    half = math.sqrt(high / low) - 1 if low > 0 else math.inf
-    return f"±{percent(half)}" if half < 1 else f"±{ratio(1 + half)}" if half < MOST_FACTOR else "± not known"
+    """Return the half-width of a ratio's interval: `±2.0%` for [v / 1.02, v · 1.02], empty without one."""
+    return "" if is_missing(low) or is_missing(high) or low <= 0 else f"±{percent(math.sqrt(high / low) - 1)}"
 
 
 def duration(value_s: Number) -> str:

@@ -1,1 +1,1 @@
-"""Summaries, comparisons, scaling and profiles, on planted rows."""
+"""Summaries, comparisons, growth and profiles, on planted rows."""

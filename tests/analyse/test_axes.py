@@ -4,11 +4,24 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.axes import AXES, CHANNELS, HEADS, KEYS, PADDING, TOKENS, Axis, gathered, groups, moving, places
+from bench.analyse.axes import (
+    AXES,
+    CHANNELS,
+    HEADS,
+    KEYS,
+    PADDING,
+    TOKENS,
+    Axis,
+    exponents,
+    gathered,
+    groups,
+    moving,
+    places,
+)
 from bench.analyse.rows import Row, point_of
 from tests.make.points import vit_s
 from tests.make.records import case
-from tests.make.rows import timed_row
+from tests.make.rows import failed, row, timed_row
 
 
 def at(**columns: Any) -> Row:
@@ -87,3 +100,21 @@ def test_lengths_are_a_series_of_padding() -> None:
     rows = [{**at(num_tokens=n, lengths=name), "padding": share} for n in (64, 128) for name, share in shares.items()]
     assert [places(group, PADDING) for group in groups(rows, PADDING)] == [(0.1, 0.5, 0.8)] * 2
     assert {row["lengths"] for group in groups(rows, TOKENS) for row in group} == {*shares}
+
+
+def test_the_exponent_of_a_power_law_is_its_power() -> None:
+    """Between the last two places that were measured: a failure has none, and an unknown peak no exponent."""
+    powers = {"eager": 2.0, "sdpa": 1.5}
+    rows = [
+        row(case(name, num_tokens=tokens), latency_s=1e-6 * tokens**power, memory_bytes=8.0 * tokens)
+        for name, power in powers.items()
+        for tokens in (50, 197, 577)
+    ]
+    rows[-1]["memory_bytes"] = None
+    eager, sdpa = exponents([*rows, failed(case("eager", num_tokens=1024))])
+    assert [(each.implementation, each.axis, each.start, each.end) for each in (eager, sdpa)] == [
+        (name, TOKENS, 197, 577) for name in powers
+    ]
+    assert [eager.latency, eager.memory, sdpa.latency] == pytest.approx([2.0, 1.0, 1.5])
+    assert sdpa.memory is None
+    assert exponents(rows[:1]) == []

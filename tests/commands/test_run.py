@@ -118,13 +118,13 @@ def test_the_readmes_layer_from_end_to_end(
     assert (ok["peak_bytes"] > 0).all()
     assert {*re.findall(r"^\[ *([12])/2\]", done.stdout, re.MULTILINE)} == {"1", "2"}
     assert re.search(r"exit status is 1: 2 of 2 points\n +broken:adapt error", done.stdout)
-    assert {"latency", "scaling"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
+    assert {"latency", "memory"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
     assert f"The page: {run / 'report.html'}" in done.stdout
     assert (run / "report.html").exists()
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for words in (["show", run], ["scaling", run], ["compare", run, run]):
+    for words in (["show", run], ["plot", run], ["compare", run, run]):
         assert printed(*words)
     assert "aten::" in printed("profile", run, "--case", "implementation=sdpa,num_tokens=7")
 

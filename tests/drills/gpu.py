@@ -312,8 +312,8 @@ def packed(drill: Drill) -> str:
 def profile(drill: Drill) -> str:
     """Profile two cases with their page, and read that the kernels of the device are in it."""
     drill.once(PLAIN, *drill.shape())
-    subprocess.run([sys.executable, "-m", "bench", "profile", str(drill.folder), "--report"], check=True)
-    page = (drill.folder / "profile.html").read_text(encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "bench", "profile", str(drill.folder)], check=True)
+    page = (drill.folder / "report.html").read_text(encoding="utf-8")
     has_kernels = bool(re.search(r"gemm|flash|fmha|cutlass|elementwise", page))
     return judged([f"a page of {len(page) >> 10} KiB"], drill.is_gpu and not has_kernels)
 

@@ -1,44 +1,61 @@
 """The columns of rows of results."""
 
-from collections import Counter
-
 import pytest
 
-from bench.show import columns, documented
+from bench.analyse.rows import plain
+from bench.show import columns
+from bench.show.blocks import Table
 from bench.show.columns import algorithm
-from bench.show.rows import plain
-from bench.show.terminal.console import rendered
-from bench.show.terminal.results import results as table_of
-from bench.store.metrics import COLUMNS, Heading, Metric, Unit
+from bench.store.table import COLUMNS
 from tests.make.points import vit_s
 from tests.make.results import timed
 
 
-def test_a_metric_is_shown_everywhere_by_its_entry_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the terminal and in the documents; a test of pages sees it there."""
-    new = Metric("rounds", meaning="what it means", unit=Unit.COUNT, kind=int, heading=Heading("new", 21, 0))
-    monkeypatch.setattr(columns, "METRICS", {**COLUMNS, "rounds": new})
-    table = timed([vit_s()], {"eager": 0.02, "sdpa": 0.01})
-    assert "  new " in rendered(table_of(table, "eager"))
-    assert "| new | what it means |" in documented.shown()
+def row(**changes: object) -> dict[str, object]:
+    """Return a row of sdpa, which is faster than eager, with a label."""
+    *_, sdpa = plain(timed([vit_s()], {"eager": 0.02, "sdpa": 0.01}))
+    return {**sdpa, "label": "here", **changes}
 
 
-def test_a_metric_hides_no_other_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A metric may have the place of any other column, and both are shown."""
-    before = Counter(column.heading for column in columns.columns("eager"))
-    for place in range(0, 130, 5):
-        heading = Heading("new", place, 20)
-        monkeypatch.setattr(columns, "METRICS", {**COLUMNS, "new": Metric("new", meaning="new", heading=heading)})
-        assert Counter(column.heading for column in columns.columns("eager")) == before + Counter(["new"])
+def test_any_column_of_a_table_can_be_shown() -> None:
+    """What is missing is empty, and a page sorts by the number itself."""
+    whole, *_ = plain(timed([vit_s()], {"eager": 0.02}, processes=1))
+    for name in COLUMNS:
+        column = columns.named(name, "eager")
+        for of in (row(), whole):
+            cell = column.cell(of)
+            assert cell.number == (of[name] if column.number and cell.text else None)
+            assert cell.text or of[name] is None or name in ("standing", "detail")
 
 
-def test_a_row_of_a_gpu_has_the_hosts_time() -> None:
-    """Unless it is timed by the host; a CPU's row has no other time."""
-    rows = {timing: plain(timed([vit_s(device=device, timing=timing)], {"sdpa": 1.0}))[0]
-        for device, timing in (("cuda", "device-cold"), ("cuda", "graph"), ("cpu", "host"))}  # fmt: skip
-    texts = {column.key: column.text for column in columns.columns("eager")}
-    shown = [texts["host_s"]({**row, "host_s": None if timing == "host" else 6e-5}) for timing, row in rows.items()]
-    assert shown == ["60.0 µs", "60.0 µs", ""]
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("host_s", 6e-5, "60.0 µs"),
+        ("error", 4.08e-06, "4.08e-06"),
+        ("flops", 9536286720, "9536286720"),
+        ("settled", False, "False"),
+        ("roofline_share", 0.678, "68%"),
+        ("slowdown_high", 1.0301, "3.1%"),
+    ],
+)
+def test_a_cell_has_its_unit(name: str, value: object, text: str) -> None:
+    """What has no unit has three digits, a count all."""
+    assert columns.named(name, "eager").text(row(**{name: value}, standing="open")) == text
+
+
+def test_a_case_without_a_time_has_its_status() -> None:
+    """In place of the latency, so that a narrow terminal shows it too."""
+    assert columns.named("latency_s", "eager").text(row(status="oom", latency_s=None)) == "oom"
+
+
+def test_a_page_has_the_columns_that_any_row_has() -> None:
+    """The point and the implementation come first."""
+    shown = Table(columns.of_page("eager"), [row(), row(energy_j=1.0)]).filled
+    headings = [column.heading for column in shown.columns]
+    assert headings[:2] == ["point", "implementation"]
+    assert "energy" in headings
+    assert "host" not in headings
 
 
 @pytest.mark.parametrize(
@@ -62,14 +79,3 @@ def test_a_row_of_a_gpu_has_the_hosts_time() -> None:
 def test_kernels_become_a_word(kernels: str | None, word: str) -> None:
     """The algorithm follows from its kernel's name, a compiler is named, and so is a kernel that nobody knows."""
     assert algorithm(kernels) == word
-
-
-def test_how_a_core_got_in_is_a_column() -> None:
-    """Its text is shown, and cut where it is long; without any the column is left out."""
-    table = timed([vit_s(num_tokens=50)], {"eager": 0.01, "sdpa": 0.005})
-    way = "graph, 1 of 3 softmaxes stay, as that at a_long_name_of_a_package/file.py:3"
-    tables = [table_of(table.assign(adapted_by=each), "eager") for each in (None, "graph", way)]
-    shown = [rendered(each, width=200) for each in tables]
-    assert ["core by" in each for each in shown] == [False, True, True]
-    assert "graph, 1 of 3 softmaxes stay" in shown[2]
-    assert way not in shown[2]

@@ -1,12 +1,9 @@
 """Rows as plain values."""
 
-import pytest
-
 from bench.plan.case import Case
 from bench.show.rows import (
     against_data_sheets,
     by_point,
-    data_sheet_share,
     facts,
     measured,
     plain,
@@ -36,17 +33,6 @@ def test_facts_are_what_is_fixed() -> None:
     expected = ("vit", "cpu (A CPU)", "float32", "inference", "B=8", "N=197", "C=384", "H=6", "1 thread")
     assert facts(vit_s(), [row, row]) == [*expected]
     assert "N=197" not in facts(vit_s(), [row], ["num_tokens"])
-
-
-def test_a_row_on_a_known_card_has_a_share_of_its_data_sheet() -> None:
-    """A case as fast as the data sheet allows has a share of 1; in float32, and on another card, it has none."""
-    (row,) = plain(results([Case(vit_s(dtype="bfloat16", num_tokens=4096), "sdpa")]))
-    row |= {"device_name": "NVIDIA H200 140 GiB"}
-    row |= {"flops": 989 * 10**9, "least_bytes": 10**6, "latency_s": 1e-3}
-    assert data_sheet_share(row) == pytest.approx(1.0)
-    assert data_sheet_share(row | {"least_bytes": 96 * 10**8}) == pytest.approx(2.0)  # 2 ms of its memory
-    for other in ({"dtype": "float32"}, {"device_name": "NVIDIA A100"}, {"device_name": None}, {"latency_s": None}):
-        assert data_sheet_share(row | other) is None
 
 
 def test_the_rates_that_a_card_has_shown_stand_beside_its_data_sheet() -> None:

@@ -1,1 +1,1 @@
-"""Pictures as declarations, a module for each kind: files are drawn of them, and the charts of pages."""
+"""Pictures of results and of profiles, a module for each kind."""

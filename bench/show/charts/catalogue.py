@@ -4,32 +4,34 @@ A kind is a function of a table of results that yields each picture that the tab
 KINDS makes every command draw it.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 import pandas as pd
 
-from bench.show.charts import growth, lines, overview, points, scatter, stages, winners
+from bench.show.charts import lines, points, roofline, stages, winners
 from bench.show.charts.sheet import Picture, styled
 from bench.store.profile import Profile
 
 PNG, SVG = ".png", ".svg"
 
 KINDS: dict[str, Callable[[pd.DataFrame], Iterator[Picture]]] = {
+    "winners": winners.pictures,
     "lines": lines.pictures,
     "rows": points.pictures,
-    "scaling": growth.pictures,
-    "winners": winners.pictures,
-    "overview": overview.pictures,
-    "roofline": scatter.rooflines,
-    "frontier": scatter.frontiers,
+    "roofline": roofline.pictures,
 }
 
 
-def of_results(results: pd.DataFrame, kinds: Collection[str] | None = None) -> Iterator[Picture]:
-    """Yield the pictures of a table of results of these kinds, of all by default."""
-    return drawn(chain.from_iterable(of(results) for name, of in KINDS.items() if kinds is None or name in kinds))
+def of_results(results: pd.DataFrame) -> Iterator[Picture]:
+    """Yield the pictures of a table of results."""
+    return drawn(chain.from_iterable(pictures(results) for pictures in KINDS.values()))
+
+
+def of_profiles(profiles: Sequence[Profile]) -> Iterator[Picture]:
+    """Yield the pictures of profiles."""
+    return drawn(stages.pictures(profiles))
 
 
 def drawn(pictures: Iterator[Picture]) -> Iterator[Picture]:
@@ -43,21 +45,16 @@ def drawn(pictures: Iterator[Picture]) -> Iterator[Picture]:
 
 
 def draw(
-    folder: Path,
-    kinds: Collection[str] | None = None,
-    *,
-    results: pd.DataFrame | None = None,
-    profiles: Sequence[Profile] = (),
-    svg: bool = False,
+    folder: Path, *, results: pd.DataFrame | None = None, profiles: Sequence[Profile] = (), svg: bool = False
 ) -> list[Path]:
-    """Write every picture of profiles and of these kinds, of all by default, and return the files.
+    """Write every picture of results and of profiles, and return the files.
 
     A picture is a PNG, with `svg` an SVG too. The folder is made if there is something to write.
     The same material gives the same SVG, byte for byte.
     Raises OSError if a file can't be written.
     """
     paths = []
-    for picture in chain(() if results is None else of_results(results, kinds), drawn(stages.pictures(profiles))):
+    for picture in chain(() if results is None else of_results(results), of_profiles(profiles)):
         folder.mkdir(parents=True, exist_ok=True)
         for suffix in (PNG, SVG) if svg else (PNG,):
             paths.append(folder / f"{picture.name}{suffix}")

@@ -1,81 +1,129 @@
-"""Pictures of one metric along one axis: a line for each implementation; the legend says what has no time."""
+"""Pictures of one metric along one axis: a line for each implementation, whose name stands at its end."""
 
+import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 
 import pandas as pd
 from matplotlib.axes import Axes
 
-from bench.analyse.axes import AXES, Axis, groups, moving, places
+from bench.analyse.axes import AXES, Axis, exponent, groups, last_two, moving, places
 from bench.analyse.rows import by, point_of
-from bench.show.charts.quantity import Quantity, quantities
-from bench.show.charts.sheet import Picture, at_places, finished, look, named_beside, sheet
-from bench.show.palette import style
+from bench.show.charts.sheet import Picture, at_places, finished, logarithmic, look, name_ends, sheet
+from bench.show.palette import COLOURS, style
 from bench.show.rows import Row, facts, is_measured, origins, plain, process_count
+from bench.stats.estimates import CONFIDENCE
 from bench.store import units
+from bench.store.metrics import COLUMNS as METRICS
+from bench.store.metrics import Metric, Unit
 from bench.store.table import baseline_of
-from impls.catalogue import Style
 
-HEIGHT = 3.5
-"""The height of the axes, in inches."""
+MOST_PLACES = 2
+"""A note names at most so many places where an implementation has no time."""
 
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
     """Yield every picture that the table has values for: each shows a series along its axis."""
-    rows, every = plain(table), quantities(baseline_of(table))
+    rows, baseline = plain(table), baseline_of(table) or "the baseline"
     for axis in AXES:
-        for quantity in (each for each in every if axis.name in each.axis.over):
-            yield from filter(None, (picture(group, quantity, axis) for group in groups(rows, axis)))
+        for metric in (each for each in METRICS.values() if each.axis and axis.name in each.axis.over):
+            yield from filter(None, (picture(group, metric, axis, baseline) for group in groups(rows, axis)))
 
 
-def picture(group: Sequence[Row], quantity: Quantity, axis: Axis) -> Picture | None:
-    """Return the picture of a series, None if nothing of this quantity was measured."""
-    drawn = [row for row in group if is_measured(row) and quantity.drawn(row)]
-    if not drawn:
+def picture(group: Sequence[Row], metric: Metric, axis: Axis, baseline: str) -> Picture | None:
+    """Return the picture of a series, None if nothing of this metric was measured."""
+    of, drawn = metric.axis, [row for row in group if value(row, metric)]
+    if of is None or not drawn:
         return None
     point = point_of(group[0])
     varying = moving(axis, point)
-    ((axes,),) = sheet([HEIGHT])
-    set_up_along(axes, axis, group, varying)
-    quantity.set_up(axes, drawn)
-    for name, rows in by(group, "implementation").items():
-        _draw(axes, name, rows, quantity, axis, style(name))
-    named_beside(axes)
+    axes = sheet()
+    _set_up_along(axes, axis, group, varying)
+    set_up(axes, "y", metric, drawn, baseline)
+    ends = {}
+    for name in by(drawn, "implementation"):
+        rows = sorted((row for row in group if row["implementation"] == name), key=itemgetter(axis.column))
+        grows = "" if of.relative or axis.is_share else _exponent(rows, metric, axis)
+        ends[f"{name}  {grows}".strip()] = (*_draw(axes, rows, metric, axis), style(name).colour)
+    name_ends(axes, ends)
     return finished(
         axes,
-        f"{quantity.axis.name}-{axis.name}-{point.short_name(varying)}",
-        f"{quantity.filled(quantity.axis.title)} against {axis.name}",
+        f"{of.name}-{axis.name}-{point.short_name(varying)}",
+        f"{of.title.format(baseline=baseline)} against {axis.name}",
         facts(point, group, varying),
-        [*interval(quantity, drawn), *origins(group)],
+        [*without_time(group, axis), *interval(metric, drawn), *origins(group)],
     )
 
 
-def set_up_along(axes: Axes, axis: Axis, rows: Sequence[Row], varying: set[str]) -> None:
+def value(row: Row, metric: Metric) -> tuple[float, float, float] | None:
+    """Return the value of a row and the ends of its interval, NaN if it has none; None if nothing is drawn.
+
+    The baseline has no mark of its own among ratios to it.
+    """
+    of, number = metric.axis, row.get(metric.name)
+    if of is None or not is_measured(row) or not number or number <= 0:
+        return None
+    if of.relative and row["implementation"] == row["baseline"]:
+        return None
+    low, high = (row.get(name) if name else None for name in (of.low, of.high))
+    return float(number), *(math.nan if end is None else float(end) for end in (low, high))  # type: ignore[return-value]
+
+
+def set_up(axes: Axes, along: str, metric: Metric, drawn: Sequence[Row], baseline: str) -> None:
+    """Set an axis for the values of rows; a line at 1 is the baseline."""
+    of = metric.axis
+    assert of
+    values, lows, highs = zip(*filter(None, (value(row, metric) for row in drawn)), strict=True)
+    write = partial(units.formatted, unit=metric.unit, trim=True)
+    base = 2 if metric.unit is Unit.BYTES else 10
+    logarithmic(axes, along, (*values, *[1.0] * of.relative), write, lows=lows, highs=highs, base=base)
+    axes.set(**{f"{along}label": of.label.format(baseline=baseline)})
+    if of.relative:
+        (axes.axhline if along == "y" else axes.axvline)(1.0, color=COLOURS["ink"], linewidth=1.0)
+
+
+def interval(metric: Metric, rows: Sequence[Row], what: str = "band") -> Iterator[str]:
+    """Yield what the bands of measured rows are."""
+    if metric.axis and metric.axis.low:
+        has_some = any(row[metric.axis.low] is not None for row in rows)
+        yield f"{what}: {CONFIDENCE:.0%} interval, {process_count(rows)}" if has_some else process_count(rows)
+
+
+def without_time(group: Sequence[Row], axis: Axis) -> Iterator[str]:
+    """Yield for each status what ended so and where: `oom: eager at 1024; unsupported: mha`."""
+    all_places = places(group, axis)
+    for status, rows in by((row for row in group if not is_measured(row)), "status").items():
+        words = []
+        for name, own in by(rows, "implementation").items():
+            at = [str(place) for place in places(own, axis)]
+            few = " and ".join(at) if len(at) <= MOST_PLACES else f"{len(at)} places"
+            words.append(str(name) if len(at) == len(all_places) else f"{name} at {few}")
+        yield f"{status}: {', '.join(words)}"
+
+
+def _set_up_along(axes: Axes, axis: Axis, rows: Sequence[Row], varying: set[str]) -> None:
     """Set the horizontal axis of a series, whose places are its ticks."""
     at = places(rows, axis)
     if axis.is_share:
         axes.set(xlim=(0, 1), xticks=at, xticklabels=[*map(units.percent, at)])
     else:
         at_places(axes, at)
-    axes.set_xlabel(f"{axis.title}{'  (token length = channels)' if 'token_len' in varying else ''}")
+    axes.set_xlabel(f"{axis.title}{' (token length = channels)' if 'token_len' in varying else ''}")
 
 
-def _draw(axes: Axes, name: str, rows: Sequence[Row], quantity: Quantity, axis: Axis, of: Style) -> None:
-    """Draw a line with its band; where it has no time it is broken, and its name says why."""
-    ordered = sorted(rows, key=itemgetter(axis.column))
-    xs = [row[axis.column] for row in ordered]
-    values = [(quantity.drawn(row) if is_measured(row) else None) or (float("nan"),) * 3 for row in ordered]
-    middles, lows, highs = zip(*values, strict=True)
-    failed = by([row for row in ordered if row["status"] != "ok"], "status")
-    ends = [f"{status} at {', '.join(str(row[axis.column]) for row in own)}" for status, own in failed.items()]
-    if ends or any(value == value for value in middles):
-        axes.plot(xs, middles, label="\n".join([name, *ends]), **look(of))
-        axes.fill_between(xs, lows, highs, facecolor=(of.colour, 0.15), edgecolor=(of.colour, 0.3), linewidth=0.6)
+def _draw(axes: Axes, rows: Sequence[Row], metric: Metric, axis: Axis) -> tuple[float, float]:
+    """Draw the line of an implementation with its band, broken where it has no value, and return its end."""
+    of = style(rows[0]["implementation"])
+    xs = [row[axis.column] for row in rows]
+    middles, lows, highs = zip(*(value(row, metric) or (math.nan,) * 3 for row in rows), strict=True)
+    axes.plot(xs, middles, label=rows[0]["implementation"], **look(of))
+    axes.fill_between(xs, lows, highs, color=of.colour, alpha=0.15, linewidth=0)
+    return [(float(x), float(y)) for x, y in zip(xs, middles, strict=True) if not math.isnan(y)][-1]
 
 
-def interval(quantity: Quantity, rows: Sequence[Row], what: str = "band") -> Iterator[str]:
-    """Yield what the bands of measured rows are."""
-    if quantity.axis.low:
-        percent, processes = 99 if quantity.axis.relative else 95, process_count(rows)
-        has_band = any(row[quantity.axis.low] is not None for row in rows)
-        yield f"{what}: {percent} % interval over {processes}" if has_band else f"{processes}, so no interval"
+def _exponent(rows: Sequence[Row], metric: Metric, axis: Axis) -> str:
+    """Return how a line grows between its last two places: `N^1.9`."""
+    last = last_two(rows, axis, metric.name)
+    slope = exponent(*last, axis, metric.name) if last else None
+    return "" if slope is None else f"{axis.symbol}^{round(slope, 1) + 0:.1f}"  # + 0 makes -0.0 plain

@@ -8,18 +8,22 @@ from bench.analyse.axes import AXES, groups
 from bench.analyse.rows import by, grouped, point_of
 from bench.plan.case import Point
 from bench.plan.grid import model_of
-from bench.show.charts.quantity import quantity
-from bench.show.charts.sheet import Picture, finished, marks, named_beside, sheet
+from bench.show.charts.lines import interval, set_up, value
+from bench.show.charts.sheet import Picture, finished, legend, marks, sheet
 from bench.show.palette import style
-from bench.show.rows import Row, facts, measured, origins, plain, process_count
+from bench.show.rows import Row, facts, origins, plain
 from bench.show.text import LONGEST_NAME, names, varying
+from bench.store.metrics import COLUMNS as METRICS
 from bench.store.table import baseline_of
+
+SPEEDUP = METRICS["speedup"]
 
 MOST = 40
 """Of more points there is no picture: it would be longer than a screen."""
 
-ROW_IN, ROOM_IN, SLOT = 0.13, 0.14, 0.8
-"""The height of an implementation at a point and the room around it, in inches; the share of it that marks take."""
+ROW, ROOM, WIDTH, SLOT = 0.12, 0.12, 3.0, 0.8
+"""In inches the height of an implementation at a point, the room around it and the width of the axes; the share of the
+room of a point that marks take."""
 
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
@@ -27,33 +31,32 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
     rows, baseline = plain(table), baseline_of(table)
     points = grouped(rows, point_of)
     joined = {point_of(row) for axis in AXES for group in groups(rows, axis) for row in group}
-    has_speedup = any(row["speedup"] is not None and row["implementation"] != baseline for row in measured(rows))
-    if baseline and len(points) - len(joined) > 1 and len(points) <= MOST and has_speedup:
+    if baseline and len(points) - len(joined) > 1 and len(points) <= MOST and any(value(row, SPEEDUP) for row in rows):
         yield picture(points, baseline)
 
 
 def picture(points: Mapping[Point, Sequence[Row]], baseline: str) -> Picture:
     """Return the picture of points with their rows, the one on top at which the first implementation is fastest."""
-    speedup, named = quantity("speedup", baseline), labels(points)
-    every = [row for own in points.values() for row in own]
-    series = by([row for row in measured(every) if speedup.drawn(row)], "implementation")
+    named, every = labels(points), [row for own in points.values() for row in own]
+    drawn = [row for row in every if value(row, SPEEDUP)]
+    series = by(drawn, "implementation")
     gains = {named[point_of(row)]: row["speedup"] for row in next(iter(series.values()))}
     order = sorted(named.values(), key=lambda label: -gains.get(label, 0.0))
-    ((axes,),) = sheet([len(points) * (ROOM_IN + ROW_IN * len(series))])
-    speedup.set_up(axes, every, "x")
+    axes = sheet(len(points) * (ROOM + ROW * len(series)), WIDTH)
+    set_up(axes, "x", SPEEDUP, drawn, baseline)
     for number, (name, rows) in enumerate(series.items()):
         shift = SLOT * ((number + 0.5) / len(series) - 0.5)
-        xs, lows, highs = zip(*filter(None, map(speedup.drawn, rows)), strict=True)
+        xs, lows, highs = zip(*filter(None, (value(row, SPEEDUP) for row in rows)), strict=True)
         ys = [order.index(named[point_of(row)]) + shift for row in rows]
-        marks(axes, style(name), xs, ys, along="x", lows=lows, highs=highs, label=name)
+        marks(axes, style(name), xs, ys, lows=lows, highs=highs, label=name)
     axes.set(ylim=(len(order) - 0.5, -0.5), yticks=range(len(order)), yticklabels=order)
-    named_beside(axes)
+    legend(axes)
     return finished(
         axes,
         f"rows-{next(iter(points)).short_name(varying(points))}",
-        speedup.filled(speedup.axis.title),
+        f"Speed-up over {baseline}",
         facts(next(iter(points)), every, varying(points)),
-        [f"bar: 99 % interval over {process_count(measured(every))}", *origins(every)],
+        [*interval(SPEEDUP, drawn, "bar"), *origins(every)],
     )
 
 

@@ -1,4 +1,4 @@
-"""A sheet: Matplotlib axes below and beside each other, with words around them, and how they are written into files.
+"""A sheet: Matplotlib axes with words around them, and how they are written into files and pages.
 
 Lengths are in inches, sizes of text and marks in points.
 """
@@ -6,7 +6,9 @@ Lengths are in inches, sizes of text and marks in points.
 import functools
 import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,45 +19,49 @@ from matplotlib import style as mpl_style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from scipy.optimize import isotonic_regression
 
-from bench.show.palette import light
+from bench.show.palette import COLOURS, ink, on_both
 from impls.catalogue import Style
 
-DPI, LARGEST_PIXELS = 160, 60_000
+WIDTH, HEIGHT, EDGE = 3.3, 2.7, 0.06
+"""The usual size of axes, small enough for a telephone, and the edge around all."""
+
+DPI, LARGEST_PIXELS = 130, 60_000
 """The resolution of a PNG, and its largest width or height, which Matplotlib limits."""
 
-EDGE, LINE, TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 0.2, 0.17, 12.0, 9.0, 7.5
-"""The edge around all, the height of a line of text, and sizes of text."""
+LINE, TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 0.17, 11.0, 9.5, 8.5
+"""The height of a line of text, and sizes of text."""
 
-LINE_LETTERS = 110
-"""The characters of a line of words above and below the axes."""
+LINE_LETTERS, LETTER = 72, 0.085
+"""The characters of a line of words above and below the axes, and the width of one on an axis."""
 
 BAND_ROOM, AXIS_ROOM, LEAST_SPAN, SHORT = 1.5, 0.06, 1.1, 4.0
 """How far an interval may stretch an axis beyond the values, the room at its ends as a share of it, the factor that it
 spans at least, and that below which its ticks are even."""
 
 RC = {
-    "font.family": "DejaVu Sans",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # a page without it takes the browser's own
     "font.size": TEXT_SIZE,
-    "text.color": light("ink"),
+    "text.color": COLOURS["ink"],
     "text.parse_math": False,
-    "axes.edgecolor": light("quiet"),
-    "axes.labelcolor": light("ink"),
+    "axes.edgecolor": COLOURS["quiet"],
+    "axes.facecolor": COLOURS["surface"],
+    "axes.labelcolor": COLOURS["ink"],
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "axes.titlesize": TEXT_SIZE,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "grid.color": light("rule"),
+    "grid.color": COLOURS["rule"],
     "grid.linewidth": 0.6,
     "legend.frameon": False,
-    "xtick.color": light("quiet"),
-    "xtick.labelcolor": light("ink"),
-    "ytick.color": light("quiet"),
-    "ytick.labelcolor": light("ink"),
+    "xtick.color": COLOURS["quiet"],
+    "xtick.labelcolor": COLOURS["ink"],
+    "ytick.color": COLOURS["quiet"],
+    "ytick.labelcolor": COLOURS["ink"],
+    "svg.fonttype": "none",
     "svg.hashsalt": "attention-bench",
 }
 
@@ -79,71 +85,77 @@ class Picture:
             self.figure.savefig(file, dpi=dpi, metadata={"Date": None} if file.suffix == ".svg" else None,
                 bbox_inches="tight", pad_inches=EDGE)  # fmt: skip
 
-    def svg(self) -> bytes:
-        """Return it as an SVG whose texts are texts."""
-        file = io.BytesIO()
-        with styled(), rc_context({"svg.fonttype": "none"}):
+    def svg(self) -> str:
+        """Return it as an SVG element of a page, whose texts are texts and whose colours follow the page's.
+
+        Ids begin with a hash of the picture's name and are referred to, so two pictures in a page don't meet.
+        """
+        file = io.StringIO()
+        with styled(), rc_context({"svg.hashsalt": self.name}):
             self.figure.savefig(file, format="svg", metadata={"Date": None}, bbox_inches="tight", pad_inches=EDGE)
-        return file.getvalue()
+        text = file.getvalue()
+        text = text[text.index("<svg") :]
+        text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", text, flags=re.DOTALL)
+        text = re.sub(r'(?<=<g) id="[^"]*"| transform="rotate\(-0 [^"]*"', "", text)
+        text = re.sub(r'(?<= (?:d|x|y)=")[^"]*', lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]), text)
+        text = re.sub(r"#[0-9a-f]{6}(?=[;\"])", lambda match: on_both(match[0]), text)
+        return re.sub(r"\n\s*", "\n", text).strip()
 
 
-def sheet(heights: Sequence[float], *, width: float = 5.4, across: int = 1, gap: float = 0.15) -> list[list[Axes]]:
-    """Return axes of these heights below each other, `across` of them beside each other, by columns."""
-    whole = sum(heights) + gap * (len(heights) - 1)
-    figure = Figure(figsize=(width * across, whole), facecolor=light("surface"))
-    grid: Any = figure.subplots(len(heights), across, squeeze=False, sharex="col", height_ratios=heights)
-    figure.subplots_adjust(0, 0, 1, 1, hspace=gap * len(heights) / sum(heights), wspace=0.15)
-    return [[*column] for column in grid.T]
+def sheet(height: float = HEIGHT, width: float = WIDTH) -> Axes:
+    """Return axes of this size."""
+    figure = Figure(figsize=(width, height), facecolor=COLOURS["surface"])
+    axes: Axes = figure.subplots()
+    figure.subplots_adjust(0, 0, 1, 1)
+    return axes
 
 
-def finished(
-    axes: Axes, name: str, heading: str, facts: Sequence[str], notes: Sequence[str], alarm: Sequence[str] = ()
-) -> Picture:
-    """Return the picture of a sheet: heading, alarm and facts above the axes, notes below."""
+def finished(axes: Axes, name: str, heading: str, facts: Sequence[str], notes: Sequence[str]) -> Picture:
+    """Return the picture of a sheet: heading and facts above the axes, notes below."""
     figure: Any = axes.figure
-    high = float(figure.get_size_inches()[1])
-    above, left = 0.4, -0.8 / float(figure.get_size_inches()[0])
-    for words, colour, weight in ((facts, "quiet", "normal"), (alarm, "warning", "bold")):
-        lines = wrapped(words)
-        figure.text(left, 1 + above / high, "\n".join(lines), va="bottom", color=light(colour), weight=weight)
-        above += LINE * (len(lines) + 0.4 * bool(lines))
-    figure.text(left, 1 + above / high, heading, size=TITLE_SIZE, weight="bold", va="bottom")
-    figure.text(left, -0.55 / high, "\n".join(wrapped(notes)), size=SMALL_SIZE, color=light("quiet"), va="top",
-        linespacing=1.6)  # fmt: skip
+    wide, high = map(float, figure.get_size_inches())
+    drawn = axes.get_tightbbox().transformed(figure.dpi_scale_trans.inverted())  # type: ignore[union-attr]
+    left, above = drawn.x0 / wide, max(drawn.y1, high) + 0.1
+    for lines, options in ((wrapped(facts), {"color": COLOURS["quiet"], "size": SMALL_SIZE}),
+                           ([heading], {"weight": "bold", "size": TITLE_SIZE})):  # fmt: skip
+        figure.text(left, above / high, "\n".join(lines), va="bottom", **options)
+        above += LINE * len(lines) + 0.05
+    figure.text(left, (drawn.y0 - 0.12) / high, "\n".join(wrapped(notes)), size=SMALL_SIZE, color=COLOURS["quiet"],
+        va="top")  # fmt: skip
     return Picture(name, heading, facts, figure)
 
 
-def wrapped(words: Sequence[str]) -> list[str]:
-    """Return words in lines, with a dot between two; a word is never broken."""
+def wrapped(words: Iterable[str], letters: int = LINE_LETTERS) -> list[str]:
+    """Return words in lines of so many letters, with a dot between two; one that is longer than a line is broken."""
     lines: list[str] = []
     for word in words:
-        if lines and len(lines[-1]) + len(word) + 3 <= LINE_LETTERS:
-            lines[-1] += f" · {word}"
+        first, *rest = textwrap.wrap(word, letters) or [""]
+        if lines and len(lines[-1]) + len(first) + 3 <= letters:
+            lines[-1] += f" · {first}"
         else:
-            lines.append(word)
+            lines.append(first)
+        lines += rest
     return lines
 
 
-def look(of: Style, size: float = 6.0, *, line: bool = True) -> dict[str, Any]:
+def look(of: Style, *, line: bool = True) -> dict[str, Any]:
     """Return Matplotlib's options for a line and the marks of a style."""
     return {
         "color": of.colour,
         "linestyle": ((0, of.dash) if of.dash else "solid") if line else "none",
-        "linewidth": 1.6 if line else 1.1,
+        "linewidth": 1.5 if line else 1.0,
         "marker": of.marker,
-        "markersize": size,
-        "markerfacecolor": light("surface") if of.hollow else of.colour,
-        "markeredgewidth": 1.1,
+        "markersize": 5.0,
+        "markerfacecolor": COLOURS["surface"] if of.hollow else of.colour,
+        "markeredgewidth": 1.0,
     }
 
 
-def marks(axes: Axes, of: Style, xs: Sequence[float], ys: Sequence[float], *, along: str = "y",
-          lows: Sequence[float] = (), highs: Sequence[float] = (), **options: Any) -> None:  # fmt: skip
-    """Draw marks of a style with their intervals along an axis, where they have some."""
-    middles = np.array(ys if along == "y" else xs, dtype=float)
-    ends = [np.array([math.nan if end is None else end for end in of], dtype=float) for of in (lows, highs)]
-    errors = {f"{along}err": [middles - ends[0], ends[1] - middles]} if lows else {}
-    axes.errorbar(xs, ys, **errors, elinewidth=1.0, capsize=1.8, **{**look(of, 5.0, line=False), **options})  # type: ignore[arg-type]
+def marks(axes: Axes, of: Style, xs: Sequence[float], ys: Sequence[float], *, lows: Sequence[float] = (),
+          highs: Sequence[float] = (), **options: Any) -> None:  # fmt: skip
+    """Draw marks of a style, with their intervals along the horizontal axis if they have some."""
+    errors = [np.subtract(xs, lows), np.subtract(highs, xs)] if lows else None
+    axes.errorbar(xs, ys, xerr=errors, elinewidth=1.0, capsize=1.8, **{**look(of, line=False), **options})
 
 
 def logarithmic(
@@ -164,13 +176,42 @@ def logarithmic(
     axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
 
 
-def at_places(axes: Axes, places: Sequence[float], write: Callable[[Any], str] = str) -> None:
-    """Make the horizontal axis logarithmic with a tick at each place."""
-    logarithmic(axes, "x", places, write)
-    axes.xaxis.set_major_locator(FixedLocator([*places]))
+def at_places(axes: Axes, places: Sequence[float]) -> None:
+    """Make the horizontal axis logarithmic with a tick at each place, as far as their labels don't overlap."""
+    logarithmic(axes, "x", places, "{:g}".format)
+    (low, high), wide = axes.get_xlim(), float(axes.figure.get_size_inches()[0])  # type: ignore[union-attr]
+    ticks: list[float] = []
+    for place in sorted(places):
+        room = LETTER * (len(f"{place:g}") + 1)
+        if not ticks or math.log(place / ticks[-1]) / math.log(high / low) * wide > room:
+            ticks.append(place)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
 
 
-def named_beside(axes: Axes) -> None:
+def legend(axes: Axes) -> None:
     """Name the series right of the axes."""
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, fontsize=SMALL_SIZE)
+
+
+def name_ends(axes: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
+    """Write each name right of the axes beside the end of its line, which is x, y and a colour, without overlap.
+
+    A name that others push away is joined to its end by a thin line.
+    """
+    high = float(axes.figure.get_size_inches()[1])  # type: ignore[union-attr]
+    at = {name: float(axes.transAxes.inverted().transform(axes.transData.transform(end[:2]))[1]) * high
+          for name, end in ends.items()}  # fmt: skip
+    order = sorted(at, key=at.__getitem__)
+    steps = LINE * np.arange(len(order))
+    # names in their order, each a line or more above the one below it, as near to their ends as that allows
+    rest = isotonic_regression([at[name] - step for name, step in zip(order, steps, strict=True)]).x
+    above_axes = max(0.0, float(steps[-1]) - high)
+    placed = steps + np.clip(rest, -above_axes / 2, high - steps[-1] + above_axes / 2)
+    for name, y in zip(order, placed, strict=True):
+        x_end, y_end, colour = ends[name]
+        axes.annotate(
+            name, (x_end, y_end), (1.035, float(y) / high), textcoords="axes fraction", va="center", size=SMALL_SIZE,
+            color=ink(colour), annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1.0, "shrinkB": 4.0,
+                        "relpos": (0, 0.5)},
+        )  # fmt: skip

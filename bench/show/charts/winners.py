@@ -1,53 +1,34 @@
 """The map of winners over tokens or keys, and heads or channels: a cell for each point, coloured by what to use."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Iterator, Sequence, Set
 from itertools import product
 from operator import itemgetter
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
 
 from bench.analyse.axes import CHANNELS, HEADS, KEYS, TOKENS, Axis, gathered, moving, places
 from bench.analyse.rows import Row, grouped, point_of
-from bench.analyse.standing import ALONE, FASTEST, NAMED, Choice
-from bench.plan.case import Point
-from bench.show.answer import FASTEST_MEANS, certainty, choice_of, short
-from bench.show.charts.sheet import Picture, finished, sheet
-from bench.show.palette import light, mix, style
+from bench.analyse.standing import FASTEST, NAMED, UNDECIDED, Choice
+from bench.show.answer import certainty, choice_of, use, within
+from bench.show.charts.sheet import SMALL_SIZE, Picture, finished, sheet
+from bench.show.palette import COLOURS, style
 from bench.show.rows import devices, measured, origins, plain, process_count
 from bench.show.text import parts
+from bench.stats.estimates import CONFIDENCE
 
-CELL_WIDTH, LINE_HEIGHT, ROOM, LETTER, TEXT_SIZE = 1.15, 0.16, 0.2, 0.075, 8.0
-"""The least width of a cell, the height of a line of it, the room around it, and the width and size of a letter."""
+CELL_WIDTH, LINE_HEIGHT, ROOM, LETTER, LETTERS = 0.9, 0.155, 0.18, 0.075, 18
+"""The least width of a cell, the height of a line of it, the room around it, the width of a letter, and the letters of
+a line."""
 
-PALEST, STRONGEST = 0.1, 0.4
-"""The shares of an implementation's colour in a cell: text can be read on both."""
-
-SURENESS = "the stronger the colour, the surer; that of a compiled one is paler from the start"
-"""What the colour of a cell says."""
-
-
-@dataclass(frozen=True)
-class WinnerMap:
-    """What to use at each place on two axes, `along` tokens or keys, and `axis`; `point` is one of the points."""
-
-    along: Axis
-    axis: Axis
-    point: Point
-    cells: dict[tuple[int, int], Choice]
-    rows: tuple[Row, ...]
-
-    @property
-    def varying(self) -> set[str]:
-        """The columns of the points that are not fixed in the map."""
-        return moving(self.along, self.point) | moving(self.axis, self.point)
+PALEST, STRONGEST = 0.12, 0.4
+"""The opacity of an implementation's colour in a cell: text can be read on both."""
 
 
-def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
-    """Yield a map for all points that differ in tokens and heads alone, or in tokens and channels; so of keys.
+def pictures(table: pd.DataFrame) -> Iterator[Picture]:
+    """Yield a map of all points that differ in tokens and heads alone, or in tokens and channels; so of keys.
 
     It needs two places on either axis and a point at which something was measured.
     """
@@ -56,67 +37,56 @@ def maps(table: pd.DataFrame) -> Iterator[WinnerMap]:
         placed = [row for row in rows if row[along.column] is not None]
         for group in gathered(placed, (along, axis)):
             if min(len(places(group, along)), len(places(group, axis))) > 1 and measured(group):
-                rows_at = grouped(group, itemgetter(along.column, axis.column))
-                cells = {place: choice_of(rows) for place, rows in rows_at.items()}
-                yield WinnerMap(along, axis, point_of(group[0]), cells, tuple(group))
+                yield picture(group, along, axis)
 
 
-def pictures(table: pd.DataFrame) -> Iterator[Picture]:
-    """Yield the picture of every map that a table of results has points for."""
-    return map(picture, maps(table))
-
-
-def picture(of: WinnerMap) -> Picture:
-    """Return the picture of a map; its cells are as large as the fullest one."""
-    lines = [short(each) for each in of.cells.values()]
+def picture(rows: Sequence[Row], along: Axis, axis: Axis) -> Picture:
+    """Return the map of rows over two axes; its cells are as large as the fullest one."""
+    rows_at = grouped(rows, itemgetter(along.column, axis.column))
+    cells = {place: choice_of(own) for place, own in rows_at.items()}
+    across, down, point = places(rows, along), places(rows, axis), point_of(rows[0])
+    varying = moving(along, point) | moving(axis, point)
+    lines = [text(choice).splitlines() for choice in cells.values()]
     wide = max(CELL_WIDTH, ROOM + LETTER * max(len(line) for each in lines for line in each))
     high = ROOM + LINE_HEIGHT * max(map(len, lines))
-    across, down = len(places(of.rows, of.along)), len(places(of.rows, of.axis))
-    ((axes,),) = sheet([down * high], width=across * wide)
-    draw(axes, of, lambda _, choice: "\n".join(short(choice)))
-    follows = "\n(token length = channels)" if of.axis is CHANNELS and "token_len" in of.varying else ""
-    axes.set_ylabel(f"{of.axis.title}{follows}")
+    axes = sheet(len(down) * high, len(across) * wide)
+    for (x, y), choice in cells.items():
+        _draw(axes, across.index(x), down.index(y), choice)
+    follows = "\n(token length = channels)" if axis is CHANNELS and "token_len" in varying else ""
+    axes.set(xlim=(-0.5, len(across) - 0.5), ylim=(-0.5, len(down) - 0.5), xticks=range(len(across)),
+        xticklabels=across, yticks=range(len(down)), yticklabels=down, xlabel=along.title,
+        ylabel=f"{axis.title}{follows}")  # fmt: skip
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
     return finished(
         axes,
-        f"winners-{of.along.name}-{of.axis.name}-{of.point.short_name(of.varying)}",
-        f"What to use over {of.along.name} and {of.axis.name}",
-        [*parts(of.point, without=of.varying), *devices(of.rows)],
-        [*_notes(of)],
+        f"winners-{along.name}-{axis.name}-{point.short_name(varying)}",
+        f"What to use over {along.name} and {axis.name}",
+        [*parts(point, without=varying), *devices(rows)],
+        [*_notes(rows, {each.standing for each in cells.values()}), *origins(rows)],
     )
 
 
-def draw(axes: Axes, of: WinnerMap, text: Callable[[tuple[int, int], Choice], str], size: float = TEXT_SIZE) -> None:
-    """Draw the cells of a map: the colour of what to use, as strong as that is sure, and a text; fastest ones bold."""
-    across, down = places(of.rows, of.along), places(of.rows, of.axis)
-    colours = np.ones((len(down), len(across), 3))
-    for (x, y), choice in of.cells.items():
-        place = down.index(y), across.index(x)
-        colours[place] = to_rgb(colour(choice))
-        axes.text(place[1], place[0], text((x, y), choice), ha="center", va="center", size=size,
-            weight="bold" if choice.standing == FASTEST else "normal")  # fmt: skip
-    axes.imshow(colours, aspect="auto", origin="lower")
-    axes.set(xticks=range(len(across)), xticklabels=across, yticks=range(len(down)), yticklabels=down)
-    axes.set_xlabel(of.along.title)
-    axes.grid(visible=False)
-    axes.tick_params(length=0)
+def text(of: Choice) -> str:
+    """Return what stands in a cell: what to use, and what it costs at most."""
+    names = [line for part in use(of).split(": ") for line in textwrap.wrap(part, LETTERS, break_on_hyphens=False)]
+    cost = within(of)
+    return "\n".join([*names, *([f"within {cost}" if cost.endswith("%") else cost] if cost else [])])
 
 
-def colour(of: Choice) -> str:
-    """Return the colour of a cell of a choice: the surer, the stronger."""
-    if not of.name:
-        return light("open")
-    return mix(light("surface"), style(of.name).colour, PALEST + (STRONGEST - PALEST) * certainty(of))
+def _draw(axes: Axes, x: int, y: int, of: Choice) -> None:
+    """Draw a cell: the colour of what to use, as strong as that is sure, and a text, bold if it is the fastest."""
+    if of.name and of.standing != UNDECIDED:
+        share = PALEST + (STRONGEST - PALEST) * certainty(of)
+        axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, color=style(of.name).colour, alpha=share, linewidth=0))
+    axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor=COLOURS["rule"], linewidth=0.6))
+    axes.text(x, y, text(of), ha="center", va="center", size=SMALL_SIZE,
+        weight="bold" if of.standing == FASTEST else "normal")  # fmt: skip
 
 
-def _notes(of: WinnerMap) -> Iterator[str]:
-    kinds = {each.standing for each in of.cells.values()}
-    number = process_count(row for row in of.rows if row["latency_s"] is not None)
-    if FASTEST in kinds:
-        yield FASTEST_MEANS
-    if NAMED in kinds:
-        yield f"within: no other is faster by more; bounds are of 99 % over {number}"
-    if kinds & {NAMED, ALONE}:
-        yield SURENESS
-    if len(of.cells) < len(places(of.rows, of.along)) * len(places(of.rows, of.axis)):
-        yield "blank: not measured"
-    yield from origins(of.rows)
+def _notes(rows: Sequence[Row], standings: Set[str]) -> Iterator[str]:
+    if standings & {NAMED, UNDECIDED}:
+        yield "within: at most this much slower than the fastest"
+    if standings & {FASTEST, NAMED, UNDECIDED}:
+        yield f"{CONFIDENCE:.0%} confidence, {process_count(measured(rows))}"
+        yield "the stronger the colour, the smaller the bound"

@@ -24,7 +24,7 @@ TONES = {
 }
 """The tones of verdicts that stand out; every verdict is also said in words."""
 
-VERDICT = Column("verdict", lambda of: of.verdict, key="verdict", tone=lambda of: TONES.get(of.verdict, blocks.PLAIN))
+VERDICT = Column("verdict", lambda of: of.verdict, tone=lambda of: TONES.get(of.verdict, blocks.PLAIN))
 """The column of verdicts."""
 
 

@@ -104,7 +104,7 @@ def blocks(
         Lines([f"NOT COMPARABLE: {'; '.join(unlike)}"] if unlike else [], BAD, is_foreign=True),
         Lines([headline(changes)], HEAD),
         Lines([shared({change.point for change in changes})]),
-        Table(columns, rows, gap=" "),
+        Table(columns, rows),
         Lines(failing, is_list=True, is_foreign=True),
         Lines([LEGEND] if rows else [], QUIET),
         Lines(remarks, QUIET, is_list=True),

@@ -1,1 +1,1 @@
-"""The pages of a run, of its profiles, and of a comparison: one file each that needs no network."""
+"""The page of a run: one file that needs no network."""

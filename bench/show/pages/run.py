@@ -1,53 +1,61 @@
-"""The page of a run: it answers first, and can be asked further."""
+"""The page of a run: the answer, its points, pictures, profiles, and a table of all rows that sorts and filters."""
 
+import base64
+import hashlib
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment as Templates
+from jinja2 import FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.flags import flags as flags_of
-from bench.analyse.flags import legend
+from bench.analyse.flags import flags, legend
+from bench.analyse.rows import plain
 from bench.analyse.standing import by_rank
+from bench.plan.errors import WrongRequest
 from bench.plan.invocation import COMMAND, short, without_options
 from bench.show import answer, doubts, failures, summary
+from bench.show import profile as show
 from bench.show.answer import At
-from bench.show.blocks import QUIET, WARNING, Block, Cell, Code, Lines, definitions
+from bench.show.blocks import QUIET, WARNING, Block, Code, Lines, Table, definitions
 from bench.show.charts import catalogue
-from bench.show.columns import complete, of_any, of_page
-from bench.show.pages import shell
-from bench.show.pages.profiles import PAGE as PROFILES
-from bench.show.rows import Row, against_data_sheets, gpu_state, measured, plain, process_count, unmeasured
-from bench.show.text import shared, symbols
-from bench.store import units
+from bench.show.charts.sheet import Picture
+from bench.show.charts.stages import by_point
+from bench.show.columns import of_page
+from bench.show.rows import Row, against_data_sheets, gpu_state, measured, unmeasured
+from bench.store import files, units
 from bench.store.environment import VARIABLES, Environment
 from bench.store.table import RESULTS
 
+PARTS = Path(__file__).parent / "parts"
+
 METHOD = (
-    "Every implementation computes the whole layer in a process of its own, and its output is compared with a float64 "
-    "reference before it is timed (docs/method.md).",
-    "In a round each implementation takes one sample, in random order, so a disturbance meets all of them alike.",
-    "A speed-up is paired within rounds, in several processes, because two processes of the same program differ "
+    "Each implementation computes the whole layer in its own process, in rounds and random order; its output is "
+    "compared with a float64 reference before and after it is timed (docs/method.md).",
+    "Ratios are paired within rounds, over several processes; a second copy of the baseline checks their errors "
     "(docs/terms.md).",
-    "The errors of all rows come from one model of the run: rounds and processes both count, and each point lends from "
-    "the others. A second copy of the baseline checks them.",
-    "What a choice can cost at most is its slowdown's upper bound against the fastest of the point.",
-    "Peak memory is counted by torch's allocator during one call; it is exact and needs no interval "
-    "(docs/comparing.md).",
+    "Peak memory is counted by torch's allocator during one call.",
 )
 """How a run is measured."""
 
-
-MOST_CASES = 1_500
-"""The most cases in the table of a page; of more it has the first, and says so."""
+MOST_ROWS, MOST_PICTURES, MOST_OPERATORS = 1_500, 24, 15
+"""The most rows and pictures of a page, and operators of a profile; the page says what is left out."""
 
 
 def write(saved: AnalysedRun) -> Path:
-    """Write the page of a run into its folder, and return its file.
+    """Write the page of a run into its folder, at once or not at all, and return its file.
 
     Raises WrongRequest if the run has no rows, or if the file can't be written.
     """
-    return shell.write(saved.page, page(saved))
+    try:
+        files.replace(saved.page, page(saved))
+    except OSError as error:
+        raise WrongRequest(f"cannot write {saved.page} ({error.strerror})") from None
+    return saved.page
 
 
 def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
@@ -56,33 +64,54 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     What it says first is `head`, if that is given, else what to use.
     """
     points, baseline = answer.points_of(saved.whole, saved.planned), saved.baseline
-    rows = [row for at in points for row in _rows(at, baseline)]
-    columns, shown = of_page(rows, baseline), rows[:MOST_CASES]
-    cells = [[Cell(row["label"]), *(of_any(column, row) for column in columns[1:])] for row in shown]
-    flags = [flag for row in measured(rows) for flag in flags_of(row)]
-    left_out = [_left_out(len(shown), len(rows), saved)] if len(shown) < len(rows) else []
-    return shell.render(
-        "results.html",
-        _title(saved),
-        head=[*(head or summary.answer_blocks(points, baseline)), *failures.table(points),
-            Lines(doubts.sentences(saved.whole), WARNING), Lines(left_out, WARNING), _note(points, rows)],
-        before={"Point by point": summary.point_table(points, baseline, MOST_CASES)},
-        pictures=catalogue.of_results(saved.table),
-        table_title="All cases",
-        table={"columns": columns, "cells": cells},
-        below_table=[
-            definitions({flag.letter: "; ".join(filter(None, (flag.meaning, flag.advice))) for flag in legend(flags)}),
-            Lines([f"All numbers are in {RESULTS}, in the run's folder."]),
-        ],
-        after={"Where it was measured": [*_place(saved)], "How it was measured": [Lines(METHOD, is_list=True)]},
-        profiles=PROFILES if (saved.folder / PROFILES).exists() else "",
+    rows = [row for at in points for row in _rows(at)]
+    pictures = [*islice(catalogue.of_results(saved.table), MOST_PICTURES + 1)]
+    script = (PARTS / "page.js").read_text(encoding="utf-8")
+    templates = Templates(
+        loader=FileSystemLoader(PARTS), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    templates.filters["svg"] = lambda picture: Markup(picture.svg())  # noqa: S704 # Matplotlib escapes texts
+    return templates.get_template("page.html").render(
+        title=_title(saved),
+        head=head or [*summary.answer_blocks(points, baseline), Lines(doubts.sentences(saved.whole), WARNING)],
+        points=[*summary.point_table(points, baseline, MOST_ROWS), *failures.table(points)],
+        pictures=pictures[:MOST_PICTURES],
+        below_pictures=[Lines([f"{short()} plot {shlex.quote(saved.folder.name)} draws all others."], QUIET)]
+        if len(pictures) > MOST_PICTURES
+        else [],
+        profiles=[*_profiles(saved)],
+        rows=Table(of_page(baseline), rows[:MOST_ROWS]),
+        below_rows=_below(rows, saved),
+        method=[definitions({fact: str(value) for fact, value in _facts(saved) if value}), *_again(saved),
+            Lines(METHOD, is_list=True)],
+        script=Markup(script),  # noqa: S704 # our own
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
 
 
-def _rows(at: At, baseline: str | None) -> list[Row]:
+def _rows(at: At) -> list[Row]:
     """Return the rows of a point with its name, the one to use first, failures last."""
-    complete(at.rows, baseline)
     return [{**row, "label": at.label} for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))]
+
+
+def _below(rows: Sequence[Row], saved: AnalysedRun) -> list[Block]:
+    """Return what the letters of flags mean, and where all numbers are."""
+    raised = [flag for row in measured(rows) for flag in flags(row)]
+    shown = f"These are {MOST_ROWS:,} of {len(rows):,} rows. " if len(rows) > MOST_ROWS else ""
+    command = f"{short()} show {shlex.quote(saved.folder.name)}"
+    return [
+        definitions({flag.letter: flag.meaning for flag in legend(raised)}),
+        Lines([f"{shown}All numbers are in {RESULTS}; {command} prints all rows."], QUIET),
+    ]
+
+
+def _profiles(saved: AnalysedRun) -> Iterator[tuple[Picture, list[tuple[str, list[Block]]]]]:
+    """Yield the picture of each point with profiles, and what a terminal shows of each of its cases."""
+    pictures = catalogue.of_profiles(saved.profiles)
+    for picture, members in zip(pictures, by_point(saved.profiles).values(), strict=True):
+        shown = [show.blocks(each, show.row_of(saved.table, each.case), MOST_OPERATORS) for each in members]
+        names = [each.case.implementation for each in members]
+        yield picture, [(name, blocks[1:]) for name, blocks in zip(names, shown, strict=True)]
 
 
 def _title(saved: AnalysedRun) -> str:
@@ -92,27 +121,10 @@ def _title(saved: AnalysedRun) -> str:
     return f"Sweep {name} on {' and '.join(map(str, devices))}" if name else saved.folder.resolve().name
 
 
-def _left_out(shown: int, number: int, saved: AnalysedRun) -> str:
-    """Return that the table of the page has some of all cases alone."""
-    return (
-        f"The table below has the first {shown:,} of {number:,} cases. All are in {RESULTS}; "
-        f"{short()} show {shlex.quote(saved.folder.name)} prints them."
-    )
-
-
-def _note(points: Sequence[At], rows: Sequence[Row]) -> Lines:
-    """Return what all points share, with the number of processes of each measured case, and what symbols mean."""
-    every = [at.point for at in points if at.rows]
-    processes = process_count(measured(rows))
-    return Lines([shared(every) + (f" · {processes} for each case" if processes else ""), symbols(every)], QUIET)
-
-
-def _place(saved: AnalysedRun) -> Iterator[Block]:
-    """Yield what is known of the machine, and the command that measures the run again."""
-    yield definitions({fact: str(value) for fact, value in _facts(saved) if value})
-    if command := _command(saved.environment):
-        yield Lines(["To measure this again:"])
-        yield Code([command], "sh")
+def _again(saved: AnalysedRun) -> list[Block]:
+    """Return the command that measures the run again, if it is known."""
+    command = _command(saved.environment)
+    return [Lines(["To measure this again:"]), Code([command], "sh")] if command else []
 
 
 def _facts(saved: AnalysedRun) -> Iterator[tuple[str, Any]]:

@@ -1,15 +1,16 @@
 """The terminal: consoles, and the writer of blocks."""
 
 import io
-import itertools
 import os
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from itertools import groupby
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.padding import Padding
 from rich.segment import Segment
+from rich.table import Table as Grid
 from rich.text import Text
 from rich.theme import Theme
 
@@ -17,16 +18,18 @@ from bench.plan.controls import visible
 from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Folded, Lines, Table
 
 PLAIN_WIDTH = 180
-"""The width if no terminal sets one: every column of the results fits."""
+"""The width if no terminal sets one."""
 
 THEME = Theme({HEAD: "bold", PLAIN: "", WARNING: "yellow", BAD: "red", GOOD: "bold green", QUIET: "dim"})
 """The style of each tone."""
 
 CODE_INDENT = 4
+GAP = 2
+"""Spaces between two columns."""
 
 LEAST, FEWEST = 40, 12
-"""Columns of higher rank go before those that take the room which is left have fewer characters together than the first
-of these; without any more to go each has as few as the second."""
+"""Columns of higher rank go before those that fold have fewer characters together than the first of these; without any
+more to go each has as few as the second."""
 
 
 class Safe(Console):
@@ -77,7 +80,7 @@ def _parts(block: Block) -> Iterator[RenderableType]:
         case Lines():
             yield from (Text(" " * block.indent + line, block.tone) for line in block.lines)
         case Table() if block.rows:
-            yield Fitting(block)
+            yield Fitting(block.filled)
         case Code():
             yield from (Text(" " * CODE_INDENT + line) for line in block.lines)
         case Folded():
@@ -92,77 +95,51 @@ class Fitting:
     table: Table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Yield the table, line by line; without headings it has no line of them."""
+        """Yield the table, in sections each with its heading; without headings of columns it has no line of them."""
         of = self.table
-        fitted = _fit(of.columns, of.among or of.rows, options.max_width - of.indent, len(of.gap))
-        if any(each.column.heading for each in fitted):
-            yield _row_line(fitted, None, of)
-        yield from (_row_line(fitted, row, of) for row in of.rows)
+        head, columns = (of.columns[0], of.columns[1:]) if of.in_sections else (None, of.columns)
+        widths = _widths(columns, of.rows, options.max_width - of.indent)
+        for title, rows in groupby(of.rows, head.text if head else lambda _: ""):
+            if head:
+                yield from (Text(), Text(title, HEAD))
+            yield Padding(_grid(of, columns, widths, [*rows]), (0, 0, 0, of.indent))
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """A column and its width in characters."""
+def _widths(columns: Sequence[Column], rows: Sequence[object], room: int) -> dict[int, int]:
+    """Return the width of each column that stays, by its place: those of the highest rank go while room lacks."""
+    texts = [(column.heading, *map(column.text, rows)) for column in columns]
+    widths = {
+        place: max(cell_len(line) for text in own for line in text.splitlines() or [""])
+        for place, own in enumerate(texts)
+    }
+    folding = [place for place, column in enumerate(columns) if column.folds]
 
-    column: Column
-    width: int
+    def lacking(least: int) -> int:
+        """Return how many characters lack if those that fold have so few."""
+        taken = (min(width, least) if place in folding else width for place, width in widths.items())
+        return sum(taken) + GAP * (len(widths) - 1) - room
 
-    @property
-    def is_flexible(self) -> bool:
-        """Whether the cells can do with less room."""
-        return self.column.folds or self.column.fit is not None
-
-    def least(self, flexible: int) -> int:
-        """Return the width for which columns of higher rank go, if so many are flexible."""
-        return min(self.width, LEAST // flexible) if self.is_flexible else self.width
-
-    def lines(self, row: Any) -> list[str]:
-        """Return the lines of a row's cell, without a row those of the heading."""
-        column = self.column
-        text = column.heading if row is None else column.fit(row, self.width) if column.fit else column.text(row)
-        if not column.folds:
-            return [text[: self.width]]
-        return [part for line in text.splitlines() for part in textwrap.wrap(line, self.width, break_on_hyphens=False)]
+    while lacking(LEAST // max(1, len(folding))) > 0 and any(columns[place].rank for place in widths):
+        del widths[max(widths, key=lambda place: columns[place].rank)]
+    while lacking(room) > 0 and any(widths[place] > FEWEST for place in folding):
+        widths[max(folding, key=widths.__getitem__)] -= 1
+    return widths
 
 
-def _fit(columns: Iterable[Column], rows: Sequence[Any], width: int, gaps: int) -> list[Fitted]:
-    """Return the columns that aren't empty for these rows and fit side by side into `width` characters."""
-    fitted = list[Fitted]()
-    for column in _split(columns):
-        if any(cells := [column.text(row) for row in rows]):
-            lines = (line for cell in (column.heading, *cells) for line in cell.splitlines())
-            of = Fitted(column, max(map(len, lines)))
-            fitted.append(replace(of, width=min(of.width, width)) if of.is_flexible else of)
-    flexible = sum(each.is_flexible for each in fitted)
-    while sum(each.least(flexible) + gaps for each in fitted) - gaps > width and any(
-        each.column.rank for each in fitted
-    ):
-        fitted.remove(max(fitted, key=lambda each: each.column.rank))
-    while sum(each.width + gaps for each in fitted) - gaps > width:
-        widest = max((each for each in fitted if each.is_flexible), key=lambda each: each.width, default=None)
-        if widest is None or widest.width <= FEWEST:
-            break
-        fitted[fitted.index(widest)] = replace(widest, width=widest.width - 1)
-    return fitted
-
-
-def _split(columns: Iterable[Column]) -> Iterator[Column]:
-    """Yield the columns as a terminal aligns them: each interval is one of its own."""
-    for column in columns:
-        yield column
-        if column.interval:
-            yield Column(column.interval_heading, column.interval, rank=column.interval_rank)
-
-
-def _row_line(fitted: Sequence[Fitted], row: Any, table: Table) -> Text:
-    """Return the cells of a row, or the headings, side by side: text to the left, numbers to the right."""
-    whole = Text(style=table.head if row is None else table.tone(row) if table.tone else PLAIN)
-    lines = itertools.zip_longest(*(each.lines(row) for each in fitted), fillvalue="")
-    for number, parts in enumerate(lines):
-        whole.append("\n" * bool(number) + " " * table.indent)
-        for each, part in zip(fitted, parts, strict=True):
-            of, is_number = each.column.tone, each.column.number is not None
-            aligned = part.rjust(each.width) if is_number else part.ljust(each.width)
-            whole.append(aligned + table.gap, of(row) if of and row is not None else "")
-        whole.rstrip()
-    return whole
+def _grid(of: Table, columns: Sequence[Column], widths: dict[int, int], rows: Sequence[object]) -> Grid:
+    """Return rows side by side: text to the left, numbers to the right."""
+    grid = Grid(
+        box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style=QUIET if of.in_sections else HEAD,
+        show_header=any(columns[place].heading for place in widths),
+    )  # fmt: skip
+    for place, width in widths.items():
+        column = columns[place]
+        grid.add_column(
+            Text(column.heading), width=width, justify="right" if column.number else "left", no_wrap=not column.folds,
+            overflow="fold" if column.folds else "ellipsis",
+        )  # fmt: skip
+    shown = [columns[place] for place in widths]
+    for row in rows:
+        cells = (Text(column.text(row), column.tone(row) if column.tone else "") for column in shown)
+        grid.add_row(*cells, style=of.tone(row) if of.tone else PLAIN)
+    return grid

@@ -8,14 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from selenium import webdriver
-from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.wait import WebDriverWait
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-PATIENCE_S = 60
-"""The longest wait for something that the page does by itself; machines that run tests are busy."""
 
 FLAGS = (
     "--headless",
@@ -44,8 +38,8 @@ class Browser:
     def __init__(self, driver: webdriver.Chrome) -> None:
         self.driver = driver
 
-    def open(self, page: Path, *, dark: bool = False, width: int = 1400) -> None:
-        """Show a page of the disk, freshly loaded, in a scheme of colours and a width; wait until it is drawn."""
+    def open(self, page: Path, *, dark: bool = False, width: int = 1280) -> None:
+        """Show a page of the disk, freshly loaded, in a scheme of colours and a width."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
@@ -58,36 +52,6 @@ class Browser:
     def run(self, script: str, *arguments: object) -> Any:
         """Return what a script in the page returns."""
         return self.driver.execute_script(script, *arguments)
-
-    def until(self, condition: str) -> None:
-        """Wait until a condition is true in the page."""
-        WebDriverWait(self.driver, PATIENCE_S).until(lambda _: self.run(f"return {condition}"))
-
-    def count(self, selector: str) -> int:
-        """Return the number of elements that a selector names."""
-        return int(self.run("return document.querySelectorAll(arguments[0]).length", selector))
-
-    def all(self, selector: str) -> list[WebElement]:
-        """Return the elements that a selector names."""
-        return self.driver.find_elements("css selector", selector)
-
-    def one(self, selector: str) -> WebElement:
-        """Return the first element that a selector names."""
-        return self.driver.find_element("css selector", selector)
-
-    def press(self, *keys: str) -> WebElement:
-        """Press keys one after another wherever the focus is, and return what has it then."""
-        for key in keys:
-            self.driver.switch_to.active_element.send_keys(key)
-        return self.driver.switch_to.active_element
-
-    def tab_to(self, selector: str, most: int = 60) -> WebElement:
-        """Press Tab until the focus is on what a selector names, and return it."""
-        for _ in range(most):
-            focused = self.press(Keys.TAB)
-            if self.run("return arguments[0].matches(arguments[1])", focused, selector):
-                return focused
-        raise AssertionError(f"Tab doesn't reach {selector}")
 
     def complaints(self) -> list[str]:
         """Return what the console said since it was last asked."""

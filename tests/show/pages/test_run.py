@@ -2,21 +2,28 @@
 
 import dataclasses
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.standing import by_rank
+from bench.show import answer
+from bench.show.charts import catalogue
 from bench.show.pages import run as pages_run
 from bench.show.pages.run import page, write
+from bench.show.rows import measured, unmeasured
 from bench.store import environment
+from bench.store import profile as store
 from tests.make import runs
+from tests.make.profiles import profile, stepwise
 from tests.make.records import ORIGIN, case, record
 from tests.make.records import environment as environment_of
 from tests.make.runs import saved
 from tests.refusals import refusal
 
-HOSTILE = "</script><script>alert('x')</script>"
+PUBLISHED = Path(__file__).parents[3] / "results" / "published"
 PAIR = [case("eager"), case("sdpa")]
 
 
@@ -59,16 +66,43 @@ def test_a_page_has_the_command_that_measures_its_run_again(tmp_path: Path, word
     assert f"<code>{command}</code>" in page(AnalysedRun(run))
 
 
-def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(text: str) -> None:
-    """Before any chart stands what to use; then what failed, and whether the machine was quiet.
-
-    The policy allows the page's own scripts alone.
-    """
-    assert text.index("Use sdpa: at all 12 points it takes at most 1.02x as long") < text.index("Point by point")
-    assert "2 of 84 cases (12 points × 7 implementations) have no time" in text
-    assert "The machine was quiet" in text
+def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(quick: AnalysedRun, text: str) -> None:
+    """Then points, pictures, and a row for each case; the policy allows the page's own script alone."""
+    points = answer.points_of(quick.whole, quick.planned)
+    parts = [*answer.answer(points, "eager"), "<h2>Points</h2>", "<h2>Pictures</h2>", "<h2>All rows</h2>"]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    body = text[text.index('id="rows"') : text.index("<h2>How")]
+    assert re.findall(r'data-h="implementation">([^<]*)', body) == [
+        str(row["implementation"]) for at in points for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))
+    ]
+    assert text.count("<svg") == text.count("<figure") == len([*catalogue.of_results(quick.table)])
     assert re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*""", text) == []
     assert "default-src 'none'" in text
+    assert "Profiles" not in text
+
+
+def test_a_published_page_is_small(tmp_path: Path) -> None:
+    """That of `quick` is below 300 kB, and pictures in it share no id."""
+    shutil.copytree(PUBLISHED / "quick-xeon-2core", tmp_path / "run")
+    text = page(AnalysedRun(tmp_path / "run"))
+    assert len(text.encode()) < 300_000
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids)) > 50
+
+
+def test_a_run_with_profiles_has_a_section_of_them(tmp_path: Path) -> None:
+    """The picture of each point, and below it the tables of each case, folded."""
+    run = runs.of(tmp_path / "run", PAIR)
+    (run / store.TRACES).mkdir()
+    for each in (stepwise(), profile(), profile(num_tokens=577)):
+        store.save(each, run)
+    text = page(AnalysedRun(run))
+    section = text[text.index("<h2>Profiles</h2>") : text.index("<h2>All rows</h2>")]
+    assert section.count("<svg") == 2
+    assert sorted(re.findall(r"<summary>([^<]*)", section)) == ["sdpa", "sdpa", "stepwise"]
+    assert section.count("aten::addmm") == 3
+    assert 'data-h="kernels"' not in section
 
 
 def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: Path) -> None:
@@ -82,32 +116,27 @@ def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: 
     assert {("measured", "2025-01-31 12:00 to 12:04 UTC"), ("TORCHINDUCTOR_FREEZING", "1")} <= {*facts}
 
 
-def test_every_case_is_in_the_table_and_every_picture_above_it(text: str) -> None:
-    """With what failed in full; pictures are in the file."""
-    body = text[text.index('id="table"') :]
-    assert len(re.findall(r"<tr><td>[^<]*</td><td>([^<]*)</td>", body)) == 84
-    assert body.count("mha needs token_len = channels") == 2
-    headings = re.findall(r'<img src="data:image/svg[^"]*" alt="([^·"]*) ·', text)
-    assert {"Latency against tokens", "Peak memory against tokens", "What to use over tokens and heads"} <= {*headings}
-
-
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(
     quick: AnalysedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer counts all cases."""
-    monkeypatch.setattr(pages_run, "MOST_CASES", 30)
+    """Of rows, and of pictures."""
+    monkeypatch.setattr(pages_run, "MOST_ROWS", 30)
+    monkeypatch.setattr(pages_run, "MOST_PICTURES", 2)
     text = page(quick)
-    assert "has the first 30 of 84 cases" in text
-    assert "python -m bench show run prints them" in text
-    assert "Use sdpa: at all 12 points it takes at most 1.02x as long" in text
+    assert "These are 30 of 84 rows." in text
+    assert "python -m bench show run prints all rows" in text
+    assert "python -m bench plot run draws all others" in text
+    assert text.count("<svg") == 2
 
 
-def test_a_hostile_detail_is_text(tmp_path: Path) -> None:
-    """Whatever a kernel writes, nothing of it becomes an element."""
-    records = [record("eager"), dataclasses.replace(record("sdpa"), status="error", detail=HOSTILE)]
+@pytest.mark.parametrize("detail", ["</script><script>alert('x')</script>", "\x1b[31m<b>red</b>", "=1+1<img src=x>"])
+def test_a_hostile_detail_is_text(tmp_path: Path, detail: str) -> None:
+    """Whatever a kernel writes, nothing of it becomes an element, and control characters are seen."""
+    records = [record("eager"), dataclasses.replace(record("sdpa"), status="error", detail=detail)]
     text = page(AnalysedRun(runs.saved(tmp_path / "run", records)))
-    assert HOSTILE not in text
-    assert "alert(&#39;x&#39;)" in text
+    assert text.count("<script>") == 1
+    assert not any(each in text for each in ("\x1b", "<b>", "<img"))
+    assert any(each in text for each in ("alert(&#39;x&#39;)", "&lt;b&gt;red", "=1+1&lt;img"))
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,4 @@
-"""Tables that follow from declarations, for the documentation and `bench list`, and the command that writes them anew.
-
-`python -m bench.show.documented` replaces each table between its marks.
-"""
+"""Tables of the documents that follow from declarations: `python -m tests.documented` writes each between its marks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,15 +7,13 @@ from bench.analyse.flags import FLAGS
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, PointColumn, ValueKind, flag
 from bench.plan.layers import LAYERS
-from bench.plan.layers.layer import Layer
-from bench.show.blocks import Lines, Table, of_texts
-from bench.show.columns import columns as shown_columns
+from bench.show.columns import DEFAULT, HEADINGS, MEANINGS
 from bench.store.files import replace
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.table import FILE
-from impls.catalogue import IMPLEMENTATIONS, Entry
+from impls.catalogue import IMPLEMENTATIONS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 OPTIONS_SAY = {"shape": "what is computed", "execution": "how"}
 """What options of a group say."""
@@ -64,9 +59,12 @@ def _metrics(names: Iterable[str]) -> str:
 
 
 def shown() -> str:
-    """Return the table of the columns of a table of results, from left to right, with the metric or the meaning."""
-    rows = [(each.heading, _metric_or_meaning(each.key, each.meaning)) for each in shown_columns(None) if each.heading]
-    return _table(("column", "meaning"), rows)
+    """Return the table of the columns of `show` and of a page, from left to right, with the metric or the meaning."""
+    rows = [
+        (heading.format(baseline="BASELINE"), MEANINGS.get(name, f"`{name}`"), "yes" if name in DEFAULT else "")
+        for name, heading in HEADINGS.items()
+    ]
+    return _table(("column", "meaning", "`show` without `--columns`"), rows)
 
 
 def letters() -> str:
@@ -104,7 +102,7 @@ TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
 def with_tables(text: str) -> str:
     """Return a document with every generated table in it made anew; raises ValueError if an end mark is missing."""
     for name, (_, make) in TABLES.items():
-        begin = f"<!-- table {name}, written by python -m bench.show.documented -->"
+        begin = f"<!-- table {name}, written by python -m tests.documented -->"
         end = f"<!-- end of table {name} -->"
         if begin in text:
             before, _, rest = text.partition(begin)
@@ -117,10 +115,6 @@ def main() -> None:
     """Write the tables into their files."""
     for file in {ROOT / file for file, _ in TABLES.values()}:
         replace(file, with_tables(file.read_text(encoding="utf-8")).encode())
-
-
-def _metric_or_meaning(key: str, meaning: str) -> str:
-    return f"`{key}`" if key in METRICS and METRICS[key].meaning == meaning else meaning
 
 
 def _values(column: PointColumn) -> str:
@@ -137,20 +131,6 @@ def _short(column: PointColumn) -> str:
 def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [headings, tuple("---" for _ in headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("<", "&lt;")
-
-
-def matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> tuple[Table, Lines]:
-    """Return a row for each implementation, a column for each layer, and below them why some pairs are unsupported."""
-    refusals = {
-        name: [entry.refusal(layer.class_name) for layer in layers.values()] for name, entry in implementations.items()
-    }
-    reasons = list(dict.fromkeys(reason for row in refusals.values() for reason in row if reason))
-    rows = [
-        [name, *(f"no ({reasons.index(reason) + 1})" if reason else "yes" for reason in refusals[name]), entry.supports]
-        for name, entry in implementations.items()
-    ]
-    table = of_texts(["implementation", *layers, "supported"], rows)
-    return table, Lines([f"({number}) {reason}." for number, reason in enumerate(reasons, 1)])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of the documentation and of `bench list`, held against the declarations and the adapters."""
+"""The tables of the documents and of `bench list`, held against the declarations and the adapters."""
 
 import re
 
@@ -8,11 +8,10 @@ import impls
 from bench.measure import subjects, workload
 from bench.plan.case import COLUMNS
 from bench.plan.layers import LAYERS
-from bench.plan.layers.layer import Layer
-from bench.show.documented import ROOT, TABLES, columns, further_metrics, implementations, matrix, metrics, with_tables
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.table import FILE
-from impls.catalogue import IMPLEMENTATIONS, NOT_WRITTEN, Entry, Style
+from impls.catalogue import IMPLEMENTATIONS
+from tests.documented import ROOT, TABLES, columns, further_metrics, implementations, metrics, with_tables
 from tests.make.points import of_layer
 
 REFUSED = [
@@ -50,26 +49,6 @@ def test_an_old_table_is_replaced_and_the_rest_kept() -> None:
     """Whatever stands between the marks goes; what stands around them stays."""
     text = (ROOT / "results/README.md").read_text(encoding="utf-8")
     assert with_tables(text.replace("| `mask` |", "| `masc` |")) == text
-
-
-def test_a_row_says_what_an_implementation_supports() -> None:
-    """Each pair that doesn't go together is a no with the number of its reason, which stands below."""
-    look = Style("#000000", (), "o")
-    layers = {name: Layer() for name in ("a", "b")}
-    for name, layer in layers.items():
-        layer.name, layer.module = name, f"m:{name}"
-    entries = {
-        "x": Entry("m:x", "x", look, refuses={"b": "b has no x"}),
-        "y": Entry("m:y", "y", look, supports="on a GPU", refuses={"a": "none here"}),
-        "z": Entry("m:z", "z", look, layers=("b",), supports="with luck"),
-    }
-    table, reasons = matrix(layers, entries)
-    assert table.rows == [
-        ["x", "yes", "no (1)", "everywhere"],
-        ["y", "no (2)", "yes", "on a GPU"],
-        ["z", "no (3)", "yes", "with luck"],
-    ]
-    assert reasons.lines == ["(1) b has no x.", "(2) none here.", f"(3) {NOT_WRITTEN}."]
 
 
 @pytest.mark.parametrize(("layer", "implementation"), REFUSED)

@@ -1,0 +1,193 @@
+"""Every kind of picture: its words, files and SVG; and what the map, the rows, the roofline and stages show."""
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.patches import Rectangle
+
+from bench.analyse.rows import grouped, plain, point_of
+from bench.analyse.summary import summarise
+from bench.plan.case import Case
+from bench.show.answer import choice_of
+from bench.show.charts import catalogue, stages
+from bench.show.charts.catalogue import KINDS, PNG, SVG
+from bench.show.charts.sheet import Picture
+from bench.store.profile import Profile
+from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
+from bench.store.units import seconds
+from tests.make.points import vit_s
+from tests.make.profiles import profile, stepwise
+from tests.make.results import modelled, results
+from tests.show.charts.drawn import made, main, overlaps, series, texts, words
+
+TWO = ["eager", "sdpa"]
+
+
+@functools.cache
+def crossed() -> pd.DataFrame:
+    """Return results at two token counts with two numbers of heads, under ceilings."""
+    points = [vit_s(num_tokens=tokens, num_heads=heads) for tokens in (197, 577) for heads in (6, 12)]
+    records = [modelled(Case(at, name), process) for at in points for name in TWO for process in range(3)]
+    ceilings = {CEILING_FLOPS: 1e11, CEILING_BYTES: 1e9}
+    return summarise([dataclasses.replace(each, metrics={**each.metrics, **ceilings}) for each in records], "eager")
+
+
+def apart() -> pd.DataFrame:
+    """Return results at points that no axis joins."""
+    return results([Case(vit_s(batch=batch), name) for batch in (1, 8) for name in TWO])
+
+
+def profiles() -> list[Profile]:
+    """Return profiles at two points."""
+    return [of(num_tokens=tokens) for tokens in (197, 577) for of in (stepwise, profile)]
+
+
+EXPECTED: dict[str, tuple[set[str], Callable[[], Any], list[str]]] = {
+    "lines": ({"latency", "speedup", "memory"}, crossed, [*TWO, "197", "577"]),
+    "rows": ({"rows"}, apart, ["sdpa", "B=1", "B=8"]),
+    "winners": ({"winners"}, crossed, ["197", "577", "6", "12"]),
+    "roofline": ({"roofline"}, crossed, [*TWO, "100 GFLOP/s", "1.00 GB/s"]),
+    "stages": ({"stages"}, profiles, ["stepwise", "sdpa", "softmax", "scores"]),
+}
+"""Of each kind: how its names begin, what it is drawn from, and words that its pictures have."""
+
+
+def of_kind(name: str) -> list[Picture]:
+    """Return the pictures of a kind."""
+    of: dict[str, Callable[[Any], Iterator[Picture]]] = {**KINDS, "stages": stages.pictures}
+    return made(of[name](EXPECTED[name][1]()))
+
+
+def test_every_kind_is_expected() -> None:
+    """A kind that is added is tested."""
+    assert {*EXPECTED} == {*KINDS, "stages"}
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_a_kind_is_drawn_with_its_words_and_the_same_again(kind: str, tmp_path: Path) -> None:
+    """No text lies on another; files are the same byte for byte, whatever the user's own style is."""
+    begin, _, expected = EXPECTED[kind]
+    pictures = of_kind(kind)
+    assert {each.name.partition("-")[0] for each in pictures} == begin
+    assert len({each.name for each in pictures}) == len(pictures)
+    written = "\n".join(map(words, pictures))
+    assert [word for word in expected if word not in written] == []
+    assert [overlaps(each) for each in pictures] == [[]] * len(pictures)
+    assert all(float(text.get_fontsize()) > 7 for each in pictures for text in texts(each))
+    for number, name in enumerate((f"one{PNG}", f"one{SVG}", f"two{PNG}", f"two{SVG}")):
+        style: dict[Any, Any] = {"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red"} if number > 1 else {}
+        with mpl.rc_context(style):
+            of_kind(kind)[0].save(tmp_path / name)
+    for suffix in (PNG, SVG):
+        assert (tmp_path / f"one{suffix}").read_bytes() == (tmp_path / f"two{suffix}").read_bytes()
+
+
+def test_pictures_of_a_page_follow_its_colours_and_do_not_meet() -> None:
+    """Texts are texts, ink and surface are variables, other colours are readable in the dark, and ids are apart."""
+    drawn = [each.svg() for kind in EXPECTED for each in of_kind(kind)]
+    ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in drawn]
+    assert sum(map(len, ids)) == len(set().union(*ids))
+    for svg, own in zip(drawn, ids, strict=True):
+        assert {*re.findall(r"url\(#([^)]+)\)", svg), *re.findall(r'href="#([^"]+)"', svg)} <= own
+        assert "<text" in svg
+        assert "var(--ink)" in svg
+        assert "var(--surface)" in svg
+        assert not re.search(r"#ffffff(?!\))|#1b1f24|<style|<image", svg)
+
+
+def test_a_hostile_name_is_text() -> None:
+    """Whatever a kernel is called, nothing of it becomes an element."""
+    (picture, *_) = made(stages.pictures([profile("<script>alert(1)</script>")]))
+    assert "<script" not in picture.svg()
+    assert "&lt;script&gt;" in picture.svg()
+
+
+def test_pictures_are_files_with_their_names(tmp_path: Path) -> None:
+    """The folder is made; what lacks values writes nothing, and makes no folder."""
+    cases = [Case(vit_s(num_tokens=tokens), name) for tokens in (50, 197) for name in TWO]
+    for nothing in (results(cases[:2]), results(cases, dict.fromkeys(cases, ("oom", ""))), None):
+        assert catalogue.draw(tmp_path / "none", results=nothing) == []
+    assert not (tmp_path / "none").exists()
+    files = catalogue.draw(tmp_path / "plots", results=apart(), profiles=profiles(), svg=True)
+    assert sorted(files) == sorted((tmp_path / "plots").iterdir())
+    assert {file.name.partition("-")[0] for file in files} == {"rows", "stages"}
+
+
+def test_a_cell_has_what_to_use_in_its_colour() -> None:
+    """Each cell of the map has the words of its point's choice, and the stronger colour the smaller bound."""
+    (picture,) = of_kind("winners")
+    cells = {
+        (round(text.get_position()[0]), round(text.get_position()[1])): text.get_text() for text in main(picture).texts
+    }
+    for point, rows in grouped(plain(crossed()), point_of).items():
+        at = [197, 577].index(point.num_tokens), [6, 12].index(point.num_heads)
+        assert cells[at].startswith(choice_of(rows).name)
+    filled = [patch for patch in main(picture).patches if isinstance(patch, Rectangle) and patch.get_fill()]
+    assert len(filled) == len(cells) == 4
+    assert all(0.1 < float(patch.get_alpha() or 0) < 0.5 for patch in filled)
+
+
+def test_what_is_not_decided_has_no_colour() -> None:
+    """A map names no implementation that may cost more than a tenth."""
+    (picture,) = made(KINDS["winners"](results([Case(vit_s(num_tokens=n, num_heads=h), name)
+        for n in (197, 577) for h in (6, 12) for name in TWO], processes=1)))  # fmt: skip
+    assert "not decided" in words(picture)
+    assert not any(patch.get_fill() for patch in main(picture).patches if isinstance(patch, Rectangle))
+
+
+def test_a_row_has_the_speedups_of_its_point() -> None:
+    """A mark stands in the row of its point at its value."""
+    (picture,) = of_kind("rows")
+    labels = [label.get_text() for label in main(picture).get_yticklabels()]
+    gains = {f"B={row['batch']}": row["speedup"] for row in plain(apart()) if row["implementation"] == "sdpa"}
+    assert {labels[round(y)]: x for x, y in series(main(picture))["sdpa"]} == pytest.approx(gains)
+
+
+def test_a_mark_lies_under_the_roof() -> None:
+    """At the rate of its row, over its operations per byte; the roof is the lower of both ceilings."""
+    (picture,) = of_kind("roofline")
+    rates = sorted(row["flops_per_s"] for row in plain(crossed()))
+    marks = series(main(picture))
+    assert sorted(y for name in TWO for _, y in marks[name]) == pytest.approx(rates)
+    roof = np.asarray(max(main(picture).lines, key=lambda line: line.get_linewidth()).get_xydata())
+    assert roof[:, 1] == pytest.approx(np.minimum(1e11, 1e9 * roof[:, 0]))
+
+
+def test_bars_add_up_to_the_whole() -> None:
+    """Segments and the residual of a bar take the time of the call, and the mark stands at its end."""
+    of = stepwise(residual_s=2e-3)
+    (picture,) = made(stages.pictures([of]))
+    bars = [patch.get_width() for patch in main(picture).patches if isinstance(patch, Rectangle)]
+    assert sum(bars) == pytest.approx(of.timed_s)
+    assert bars[-1] == pytest.approx(2e-3)
+    assert f"stepwise: {seconds(of.timed_s)} timed, residual {seconds(2e-3)}" in words(picture)
+    (mark,) = main(picture).lines
+    assert {*np.asarray(mark.get_xdata())} == {of.timed_s}
+
+
+def test_every_stage_is_named() -> None:
+    """In its segment, or below the bar if it is too short there; the backward pass is hatched."""
+    (picture,) = made(stages.pictures([stepwise(mode="train")]))
+    for stage in stepwise(mode="train").stages:
+        assert stage.name in words(picture)
+    assert "hatched: backward" in words(picture)
+    assert {patch.get_hatch() for patch in main(picture).patches} == {None, "//"}
+
+
+def test_few_operators_are_named_and_the_rest_is_one() -> None:
+    """So a bar without stages stays readable."""
+    (_, *others), operators = stages.segments(profile()), profile().operators
+    many = tuple(dataclasses.replace(operators[0], name=f"aten::op{number}") for number in range(20))
+    *named, (rest, time_s, _, _) = stages.segments(profile(operators=many))
+    assert len(named) == stages.MOST_NAMED
+    assert rest == "14 other"
+    assert time_s == pytest.approx(14 * operators[0].time_s)
+    assert len(others) == 2
