@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import Case, Point
-from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.stats.estimates import Array, Interval
 
 Row = dict[str, Any]
@@ -61,11 +60,6 @@ def numbers(rows: Sequence[Row], column: str) -> Array:
     return np.array([math.nan if row.get(column) is None else row[column] for row in rows], dtype=np.float64)
 
 
-def shown_by(ratio: Interval) -> str:
-    """Return FASTER or SLOWER if the interval of a speed-up shows it, else OPEN."""
-    return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else OPEN
-
-
 def speedup_of(row: Row) -> Interval:
-    """Return the pair's interval of a row and the baseline."""
+    """Return the speed-up of a row over the baseline, with its interval."""
     return Interval(*(float(numbers([row], name)[0]) for name in ("speedup", "speedup_low", "speedup_high")))

@@ -2,11 +2,8 @@
 
 import math
 
-import pytest
-
-from bench.analyse.rows import by, known, plain, shown_by, speedup_of
+from bench.analyse.rows import by, known, plain, speedup_of
 from bench.plan.case import Case
-from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.stats.estimates import Interval
 from tests.make.points import vit_s
 from tests.make.results import results
@@ -27,17 +24,3 @@ def test_a_missing_value_is_none() -> None:
     assert (eager["num_tokens"], sdpa["latency_s"], known(math.nan)) == (197, None, None)
     assert speedup_of(mha) == Interval(mha["speedup"], mha["speedup_low"], mha["speedup_high"])
     assert not speedup_of(sdpa).is_known
-
-
-@pytest.mark.parametrize(
-    ("ratio", "verdict"),
-    [
-        (Interval(1.1, 1.01, 1.2), FASTER),
-        (Interval(0.9, 0.8, 0.99), SLOWER),
-        (Interval(1.1, 1.0, 1.2), OPEN),
-        (Interval(1.1, math.nan, math.nan), OPEN),
-    ],
-)
-def test_an_interval_decides(ratio: Interval, verdict: str) -> None:
-    """Only one that lies on one side of 1."""
-    assert shown_by(ratio) == verdict
