@@ -53,10 +53,10 @@ def compare(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) ->
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for an impossible margin or a
     repeated case.
     """
-    return frame(compared(base, new, margin))
+    return frame(compared(base, new, margin=margin))
 
 
-def compared(base: pd.DataFrame, new: pd.DataFrame, margin: float = MARGIN) -> list[Change]:
+def compared(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) -> list[Change]:
     """Return the changes of `compare`: by verdict, worst first, and within a verdict the slowest first."""
     if not 0 <= margin < math.inf:
         raise WrongRequest(f"margin = {margin} must be a share of at least 0, such as {MARGIN} for 1 %")
@@ -87,9 +87,10 @@ def frame(changes: Iterable[Change]) -> pd.DataFrame:
 def is_compared(changes: Iterable[Change]) -> bool:
     """Return whether any change compares both runs: by a ratio, or by a status that changed."""
     by_status = (verdicts.NEWLY_FAILING, verdicts.FIXED)
-    return any(
-        of.verdict in by_status or (of.verdict in verdicts.JUDGED and not math.isnan(of.ratio.value)) for of in changes
+    has_ratio = (
+        of.verdict in by_status or (of.verdict in verdicts.JUDGED and _number(of.ratio.value)) for of in changes
     )
+    return any(has_ratio)
 
 
 def no_longer_to_use(changes: Iterable[Change]) -> tuple[list[Change], int]:

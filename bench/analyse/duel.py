@@ -140,8 +140,10 @@ class Outcome:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether a longer race may say more."""
-        return self.verdict == OPEN or self.allowed == UNDECIDED
+        """Whether a longer race may decide a change, or what is allowed; none makes up for disturbed samples."""
+        undecided = [of for of in self.changes if of.verdict == OPEN]
+        undecided += self.unmet if self.allowed == UNDECIDED else []
+        return self.verdict not in LOST and not all(of.is_disturbed for of in undecided)
 
     @property
     def is_bad(self) -> bool:

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import pandas as pd
 
-from bench.analyse.comparable import is_steady
+from bench.analyse.summary import BUSY_SHARE
 from bench.store.profile import CORE, Kernel, Profile, ProfiledOperator, Stage
 
 HEAVY = 0.2
@@ -32,34 +32,22 @@ def overhead(profile: Profile) -> float:
 
 def distortion(profile: Profile) -> str:
     """Return why the times of a profile can't be trusted, empty if they can."""
-    share = overhead(profile)
-    if share > HEAVY and is_on_gpu(profile):
+    share, others, cores = overhead(profile), profile.others_cores or 0.0, profile.cores or 1
+    if others > BUSY_SHARE * max(1, cores - profile.case.point.threads) and not is_on_gpu(profile):
         return (
-            f"Under the profiler a call takes {share:.0%} longer: the host launches more slowly, so the gaps between "
-            "kernels are longer than without it. The times of kernels hold."
+            f"Other processes used {others:.1f} of {cores} cores while this was profiled: times and shares can't be "
+            "trusted; counts and bytes hold. Profile again on a quiet machine."
         )
+    if share > HEAVY and is_on_gpu(profile):
+        return "The profiler slows the host, so gaps between kernels are too long; times of kernels hold."
     if share > HEAVY:
         return (
-            f"The profiler slows it down by more than {HEAVY:.0%}: trust counts, bytes and the order of "
-            "operators, not their times. A larger batch or more tokens make operators outlast their recording."
+            "The profiler slows short operators most, so shares can't be trusted; counts and bytes hold. A larger "
+            "batch makes operators longer."
         )
     if share < -HEAVY:
-        what, again = ("GPU", "") if is_on_gpu(profile) else ("machine", " on a quiet machine")
-        return (
-            f"Calls took {-share:.0%} less time with the profiler than without, though it can only slow them down: the "
-            f"{what} changed its speed meanwhile. Trust counts and bytes, or profile it again{again}."
-        )
+        return "The device changed its speed while this was profiled: counts and bytes hold. Profile again."
     return ""
-
-
-def slowdown(profile: Profile, latency_s: float, low_s: float | None, high_s: float | None) -> float | None:
-    """Return the unprofiled time of a call relative to its latency in the run; None if that is everyday drift.
-
-    `low_s` and `high_s` are the ends of the run's interval, None if it has none.
-    """
-    factor = profile.timed_s / latency_s
-    within = (low_s or latency_s) <= profile.timed_s <= (high_s or latency_s)
-    return None if within or is_steady(factor) else factor
 
 
 def is_on_gpu(profile: Profile) -> bool:

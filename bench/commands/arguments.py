@@ -31,9 +31,6 @@ TOP = 20
 MOST_OPERATORS = 10
 """The operators that `profile` prints by default; those after them are mostly bookkeeping."""
 
-AS = (LAYER, CORE) = ("layer", "core")
-"""What a sweep file of `advise` has: the layers in the model, or their cores as points of the layer `core`."""
-
 MODEL = "timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or a layer of the suite"
 """The names that `advise` takes."""
 
@@ -157,15 +154,13 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
         metavar="8x3x224x224",
         help="the shape of the input with its batch, or module:function that returns inputs",
     )
-    add_option("--impl", metavar="A,B,…", default="", help="further settings, such as mykernel:attend")
+    add_option("--impl", metavar="A,B,…", default="", help="these settings alone, such as sdpa,mykernel:attend")
     options.add_columns(add_option, (*OF_LAYERS, *options.EXECUTION))
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
     add_option("--look", action="store_true", help="look at the model, and compare nothing")
     add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
     options.add_effort(add_option, "bound", "within_s", "timeout_s")
     options.add_run(add_option, "<UTC time>-advise")
-    add_option("--sweep-file", metavar="OUT.toml", type=Path, help="write the model's distinct layers as a sweep file")
-    add_option("--as", dest="written_as", choices=AS, help=f"what of the layers it has (default: {AS[0]})")
     add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
 
 

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
             "--force compares them all the same"
         )
-    changes = compared(base.table, new.table, margin)
+    changes = compared(base.table, new.table, margin=margin)
     if not is_compared(changes):
         raise NotComparable("BASE and NEW share no case with a speed-up on both sides besides the baseline")
     sides = (("BASE", base), ("NEW", new))

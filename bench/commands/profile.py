@@ -13,7 +13,7 @@ from bench.show.charts import catalogue
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Profile the cases one after the other and print each, then draw the run's profiles and write its page.
+    """Profile the cases one after the other and print each, then draw all profiles and write the page of the run.
 
     BAD if a case of the run could not be profiled; one that is there for its stages alone may fail. Raises
     WrongRequest if this machine has the device of none.

@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from bench.analyse.change import judge
 from bench.analyse.flags import launch_bound
-from bench.analyse.rows import shown_by
 from bench.commands import options, say
 from bench.commands.progress import START, waiting
 from bench.engine.member import Member
@@ -28,7 +28,7 @@ from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.plan.statuses import FINE
 from bench.plan.sweep import Sweep
-from bench.plan.verdicts import FASTER, OPEN, SLOWER
+from bench.plan.verdicts import EQUIVALENT, FASTER, MARGIN, OPEN, SLOWER
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.text import shared
@@ -43,7 +43,12 @@ POLL_S = 0.2
 COPY = "_save_"
 """What stands between the name of a module and the number of its version; messages name the module."""
 
-WORDS = {FASTER: "faster than", SLOWER: "slower than", OPEN: "not shown to differ from"}
+WORDS = {
+    FASTER: "faster than",
+    SLOWER: "slower than",
+    EQUIVALENT: f"within {MARGIN:.0%} of",
+    OPEN: "not shown to differ from",
+}
 """What is said of a version beside another one."""
 
 
@@ -159,7 +164,7 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
     for other, words in others.items():
         if {name, other} <= {*judged.names}:
             ratio = interval(judged.speedup(name, other)).exp()
-            yield f"{WORDS[shown_by(ratio)]} {words}: {intervals.ratio(ratio)}"
+            yield f"{WORDS[judge(ratio, 0.0, MARGIN)]} {words}: {intervals.ratio(ratio)}"
 
 
 def _sweep(arguments: argparse.Namespace) -> Sweep:

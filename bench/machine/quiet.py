@@ -40,8 +40,7 @@ class Preflight:
 
 def watch() -> Preflight:
     """Return the state of the machine in WATCH_S seconds, in which a small product is repeated on one core."""
-    matrix = np.ones((PRODUCT, PRODUCT))
-    busy_s, own_s = facts.busy_s(), time.process_time()
+    matrix, others = np.ones((PRODUCT, PRODUCT)), Others(time.process_time)
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     times: list[float] = []
     start = time.perf_counter()
@@ -49,11 +48,9 @@ def watch() -> Preflight:
         begin = time.perf_counter()
         _ = matrix @ matrix
         times.append(time.perf_counter() - begin)
-    elapsed = time.perf_counter() - start
     low, middle, high = np.percentile(times, [25, 50, 75])
-    others = (facts.busy_s() - busy_s - (time.process_time() - own_s)) / elapsed
     return Preflight(
-        others_cores=round(max(0.0, others), 2),
+        others_cores=others.cores(),
         switches=resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
         spread=round(float((high - low) / middle), 3),
     )
@@ -84,29 +81,45 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
     return lines
 
 
-class Interference:
-    """How busy other processes keep the cores that the measurement leaves free, measured again after each window.
+class Others:
+    """The work of other processes on the cores that this one may use.
 
     `own_s` returns the processor's seconds that the processes of this run have used so far.
     """
 
+    def __init__(self, own_s: Callable[[], float]) -> None:
+        self._used_s = own_s
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to measure."""
+        self._since_s, self._own_s, self._busy_s = monotonic.now_s(), self._used_s(), facts.busy_s()
+
+    @property
+    def elapsed_s(self) -> float:
+        """The seconds since the beginning."""
+        return monotonic.now_s() - self._since_s
+
+    def cores(self) -> float:
+        """Return the number of cores that other processes have kept busy since the beginning."""
+        own_s, busy_s = self._used_s() - self._own_s, facts.busy_s() - self._busy_s
+        return round(max(0.0, busy_s - own_s) / self.elapsed_s, 2)
+
+
+class Interference:
+    """How busy other processes keep the cores that the measurement leaves free, measured again after each window."""
+
     def __init__(self, threads: int, own_s: Callable[[], float]) -> None:
         self._free = max(1, facts.visible_cores() - threads)
-        self._used_s = own_s
+        self._others = Others(own_s)
         self._latest = 0.0
-        self._start()
 
     def share(self) -> float:
         """Return the share of the free cores that other processes kept busy in the latest window, 0 before its end.
 
         If the measurement leaves no core free, the share is that of one core.
         """
-        elapsed_s = monotonic.now_s() - self._since_s
-        if elapsed_s >= WINDOW_S:
-            own_s, busy_s = self._used_s() - self._own_s, facts.busy_s() - self._busy_s
-            self._latest = max(0.0, busy_s - own_s) / elapsed_s / self._free
-            self._start()
+        if self._others.elapsed_s >= WINDOW_S:
+            self._latest = self._others.cores() / self._free
+            self._others.begin()
         return self._latest
-
-    def _start(self) -> None:
-        self._since_s, self._own_s, self._busy_s = monotonic.now_s(), self._used_s(), facts.busy_s()

@@ -1,7 +1,7 @@
 """A look at a model: where its attention is, which kernels run there, and its share of the time.
 
 A call is traced as a graph, in which cores are found; the profiler tells their shares of the time of the graph. A plain
-call of the model is timed beside it, and its kernels are compared with those of the graph.
+call of the model is timed beside it.
 """
 
 import dataclasses
@@ -9,11 +9,10 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 import impls
@@ -26,14 +25,13 @@ from bench.modules.graph import cores
 from bench.modules.graph.source import written_lines
 from bench.modules.graph.tracing import Traced, Untraceable, traced
 from bench.modules.inputs import is_function
-from bench.modules.switches import FUSED_ATTN, switch_of
+from bench.modules.switches import switch_of
 from bench.modules.wrapper import Wrapper
 from bench.plan.case import Point
 from bench.plan.device import CPU, HOST
 from bench.plan.layers.module import of_core
 from bench.sampling.requests import Look, Shape
 from impls.catalogue import GRAPH, name_of
-from impls.contract import parameters_of
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
@@ -46,9 +44,6 @@ ATTENTION = re.compile(r"\w*attention\w*|_transformer_encoder_layer_fwd|_?softma
 
 PRODUCTS = re.compile(r"bmm|baddbmm|addmm|mm|linear")
 """Further operators by which two ways to compute attention differ."""
-
-FLAG = re.compile(r"((use|enable|with)_\w*)?(flash|sdpa|fused|memory_efficient|xformers)")
-"""The names of flags by which layers choose how they compute attention."""
 
 WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 """The operators that compute a whole layer, the fast paths of torch's own modules."""
@@ -77,7 +72,6 @@ def look(request: Look, channel: Channel) -> dict[str, Any]:
         graph, untraced = _traced(model, work)
         of = cores.found(graph) if graph else cores.Found((), ())
         plain = _kernels(call, on)
-        in_graph = _kernels(_step(graph.module, model, work), on) if graph else []
         if graph and not (of.cores or of.unknown or plain):
             raise impls.Unsupported(NO_SOFTMAX)
         channel.announce("profile")
@@ -90,10 +84,8 @@ def look(request: Look, channel: Channel) -> dict[str, Any]:
         "calls": timed,
         "kernels": plain,
         "has_whole": any(each in WHOLE for each in plain),
-        "graph_kernels": in_graph,
         "settings": tried,
         "paste": dict(switch.lines) if (switch := switch_of(model)) else {},
-        "flags": _flags(model.get_submodule(layer) for layer in {core.layer for core in of.cores}),
     }
 
 
@@ -213,15 +205,3 @@ def _fingerprint(model: Wrapper, work: workload.Workload) -> Counter[str]:
         model(*(each[:1] for each in work.inputs()))
     names = (event.name.removeprefix("aten::") for event in profiler.events() or [])
     return Counter(name for name in names if ATTENTION.fullmatch(name) or PRODUCTS.fullmatch(name))
-
-
-def _flags(layers: Iterable[nn.Module]) -> list[str]:
-    """Return the flags that layers were built with and no setting sets, as `SABlock.use_flash_attention = False`."""
-    flags = [
-        f"{type(each).__name__}.{name} = {value}"
-        for each in layers
-        for name, value in vars(each).items()
-        if type(value) is bool and FLAG.match(name) and name != FUSED_ATTN
-        if name in {parameter.name for parameter in parameters_of(type(each))}
-    ]
-    return list(dict.fromkeys(flags))

@@ -12,6 +12,8 @@ import psutil
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile, record_function
 
+from bench.analyse.summary import FLAGGED_PER_S
+from bench.machine.quiet import Others
 from bench.measure import clock, memory
 from bench.measure.devices import Device
 from bench.measure.recorded import Call, allocated, recorded
@@ -47,31 +49,35 @@ SIMILAR = 0.1
 class Pair:
     """A call without the profiler and the next one with it: their seconds, and the recording of the second.
 
-    `faults` are the page faults of both calls; `allocated` has the bytes that each event of the call allocated.
+    `faults` are the page faults of both calls, `switches` the involuntary context switches in both; `allocated` has the
+    bytes that each event of the call allocated.
     """
 
     timed_s: float
     profiled_s: float
     faults: tuple[int, int]
+    switches: int
     call: Call
     allocated: Counter[FunctionEvent]
     profiler: profile
 
     @property
     def is_comparable(self) -> bool:
-        """Whether both calls had about the same number of page faults, so that memory was in the same state."""
-        return abs(self.faults[0] - self.faults[1]) <= max(FEW_FAULTS, SIMILAR * max(self.faults))
+        """Whether both calls had about as many page faults, so memory was in the same state, and ran undisturbed."""
+        is_disturbed = self.switches > FLAGGED_PER_S * (self.timed_s + self.profiled_s)
+        return not is_disturbed and abs(self.faults[0] - self.faults[1]) <= max(FEW_FAULTS, SIMILAR * max(self.faults))
 
 
 @dataclass(frozen=True)
 class Capture:
-    """All pairs of calls of one case.
+    """All pairs of calls of one case, and the number of cores that other processes used meanwhile.
 
     Means are taken over the middle half of the calls: like medians they ignore delayed calls, and the means of a call's
     parts add up to that of the call.
     """
 
     pairs: tuple[Pair, ...]
+    others_cores: float = 0.0
 
     @property
     def timed_s(self) -> float:
@@ -104,12 +110,12 @@ def capture(call: clock.Call, label: str, on: Device, timing: str) -> Capture:
         call()
     _pair(call, label, on, timers)
     pairs: list[Pair] = []
-    held_bytes, deadline = _resident_bytes(), time.monotonic() + BUDGET_S
+    held_bytes, deadline, others = _resident_bytes(), time.monotonic() + BUDGET_S, Others(time.process_time)
     while _needs_more(pairs, deadline):
         if _resident_bytes() > held_bytes + GROWTH_BYTES:
             memory.give_back()
         pairs.append(_pair(call, label, on, timers))
-    return Capture(tuple(pair for pair in pairs if pair.is_comparable) or tuple(pairs))
+    return Capture(tuple(pair for pair in pairs if pair.is_comparable) or tuple(pairs), others.cores())
 
 
 def _needs_more(pairs: Sequence[Pair], deadline: float) -> bool:
@@ -126,19 +132,20 @@ def _pair(call: clock.Call, label: str, on: Device, timers: tuple[clock.Timer, c
             results.append(call())  # held until the profile ends, so that no block of the result is freed in the call
 
     clock.prepare(call, 1)
-    timed_s, timed_faults = _with_faults(lambda: clock.timed(timers[0], call).call_s)
+    timed_s, timed_faults, timed_switches = _counted(lambda: clock.timed(timers[0], call).call_s)
     while True:  # a void timing is repeated with a profile of its own: a label stands for one call
         results.clear()
         clock.prepare(call, 1)
         with profile(activities=on.activities, record_shapes=True, profile_memory=True) as profiler:
             try:
-                profiled_s, profiled_faults = _with_faults(lambda: timers[1](labelled, 1).call_s)
+                profiled_s, profiled_faults, profiled_switches = _counted(lambda: timers[1](labelled, 1).call_s)
             except clock.Void:
                 continue
         break
     profiled_call = recorded(profiler, label)
     sizes = allocated(profiler, profiled_call, on.kind)
-    return Pair(timed_s, profiled_s, (timed_faults, profiled_faults), profiled_call, sizes, profiler)
+    faults, switches = (timed_faults, profiled_faults), timed_switches + profiled_switches
+    return Pair(timed_s, profiled_s, faults, switches, profiled_call, sizes, profiler)
 
 
 def _settle(call: clock.Call) -> None:
@@ -147,7 +154,7 @@ def _settle(call: clock.Call) -> None:
     The first call after a profile took 1.25 to 4 times as long.
     """
     for _ in range(SETTLING_CALLS):
-        _, faults = _with_faults(call)
+        _, faults, _ = _counted(call)
         if faults <= FEW_FAULTS:
             return
 
@@ -156,11 +163,12 @@ def _resident_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def _with_faults(action: Callable[[], Value]) -> tuple[Value, int]:
-    """Return an action's result and the number of its page faults."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+def _counted(action: Callable[[], Value]) -> tuple[Value, int, int]:
+    """Return an action's result, and the numbers of its page faults and of its involuntary context switches."""
+    before = resource.getrusage(resource.RUSAGE_SELF)
     value = action()
-    return value, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return value, after.ru_minflt - before.ru_minflt, after.ru_nivcsw - before.ru_nivcsw
 
 
 def _middle_half(ordered: Sequence[Value]) -> Sequence[Value]:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bench.machine import facts
 from bench.measure import compilation, identity, packed, subjects, workload
 from bench.measure.devices import device
 from bench.measure.forking import Channel, die_with_parent, serve
@@ -49,6 +50,8 @@ def _profile(case: Case, path: Path) -> dict[str, Any]:
         "calls": len(captured.middle_half),
         "timed_s": captured.timed_s,
         "profiled_s": captured.profiled_s,
+        "others_cores": captured.others_cores,
+        "cores": facts.visible_cores(),
         "operators": [*map(vars, operators(captured.middle_half, point.kind))],
         "stages": [*map(vars, stages(captured.middle_half, point))],
         "kernels": [*map(vars, kernels(captured.median.call))],

@@ -56,15 +56,10 @@ def chosen(names: Iterable[str], baseline: str | None) -> list[Column]:
     return [IMPLEMENTATION, *(named(name, baseline) for name in names if name != "implementation"), LETTERS]
 
 
-def of_page(rows: Sequence[Row], baseline: str | None) -> list[Column]:
-    """Return the columns of a page with these rows, which have a `label`: those that any row has."""
-    shown = [
-        Column("point", lambda row: str(row["label"])),
-        IMPLEMENTATION,
-        LETTERS,
-        *(named(name, baseline) for name in HEADINGS),
-    ]
-    return [column for column in shown if any(map(column.text, rows))]
+def of_page(baseline: str | None) -> list[Column]:
+    """Return the columns of a page with rows that have a `label`."""
+    point = Column("point", lambda row: str(row["label"]))
+    return [point, IMPLEMENTATION, LETTERS, *(named(name, baseline) for name in HEADINGS)]
 
 
 def named(name: str, baseline: str | None, rank: int = 0) -> Column:

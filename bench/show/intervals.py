@@ -1,7 +1,6 @@
-"""Values with their intervals: as text, rounded to the digits that the interval supports, and as numbers for JSON."""
+"""Ratios with their intervals: as text, rounded to the digits that the interval supports, and as numbers for JSON."""
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from bench.stats.estimates import Interval
@@ -14,38 +13,26 @@ UNBOUNDED = "unbounded"
 """The end of an interval that has none."""
 
 DECIMALS = 2
-"""Decimals of an exact ratio or exponent."""
+"""Decimals of an exact ratio."""
 
 
-def seconds(of: Interval) -> str:
-    """Return a time with its interval in one unit: `130 µs [90, 170]`."""
-    if not of.is_known:
-        return units.seconds(of.value)
-    name = units.seconds(of.value if math.isinf(of.high) else of.high).split()[1]
-    scale = dict(units.TIME_UNITS)[name]
-    value, low, high = _rounded(Interval(of.value / scale, of.low / scale, of.high / scale))
-    return f"{value} {name} [{low}, {high}]"
+def ratio(of: Interval, decimals: int = DECIMALS) -> str:
+    """Return a ratio with its interval, to as many decimals at most: `1.20x [1.05, 1.37]`.
 
-
-def number(of: Interval) -> str:
-    """Return a number with its interval: `1.5 [0.4, 2.6]`; without an interval it has two decimals."""
-    if not of.is_known:
-        return f"{round(of.value, DECIMALS) + 0:.{DECIMALS}f}"  # + 0 makes -0.00 plain
-    value, low, high = _rounded(of, DECIMALS)
-    return f"{value} [{low}, {high}]"
-
-
-def ratio(of: Interval, decimals: int = DECIMALS, *, least: float = -math.inf) -> str:
-    """Return a ratio with its interval, with `least` to `decimals` decimals: `1.20x [1.05, 1.37]`."""
+    They are those that the half-width supports. The low end has two digits: how slow it may be follows from them.
+    """
     if not of.is_known:
         return units.ratio(of.value)
-    value, low, high = _rounded(of, decimals, max(least, _least_of_ratio(of, decimals)))
+    ends = (of.value, of.low, of.high)
+    half = min(abs(end - of.value) for end in ends[1:]) if math.isinf(of.high) else (of.high - of.low) / 2
+    if half == 0:
+        value, low, high = map(units.significant, ends)
+    else:
+        power = math.floor(math.log10(half))
+        supported = min((half / 10**power < COARSE) - power, decimals)
+        least = min(decimals, 1 - math.floor(math.log10(of.low))) if of.low > 0 else supported
+        value, low, high = (_digits(end, max(supported, least)) for end in ends)
     return f"{value}x [{low}, {high}]"
-
-
-def _least_of_ratio(of: Interval, most: int) -> float:
-    """Return the decimals with which the low end of a ratio has two digits: how slow it may be follows from them."""
-    return min(most, 1 - math.floor(math.log10(of.low))) if 0 < of.low < math.inf else -math.inf
 
 
 def as_numbers(name: str, of: Interval) -> dict[str, float | None]:
@@ -58,24 +45,7 @@ def finite(value: Any) -> float | None:
     return None if units.is_missing(value) else float(value)
 
 
-def _rounded(of: Interval, most: float = math.inf, least: float = -math.inf) -> tuple[str, ...]:
-    """Return value, low and high with the decimals that the half-width supports, from `least` to `most`.
-
-    The ends are rounded outwards, as all bounds are.
-    """
-    half, ends = (of.high - of.low) / 2, (of.value, of.low, of.high)
-    if math.isinf(half):
-        half = min(abs(end - of.value) for end in (of.low, of.high))
-    if half == 0:
-        return tuple(units.significant(end) for end in ends)
-    power = math.floor(math.log10(half))
-    decimals = int(max(least, min((half / 10**power < COARSE) - power, most)))
-    return tuple(map(_digits, ends, [decimals] * 3, (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING)))
-
-
-def _digits(value: float, decimals: int, towards: str) -> str:
+def _digits(value: float, decimals: int) -> str:
     if math.isinf(value):
         return UNBOUNDED
-    # a float as people read it: 1.1 is not rounded up to 1.2 because it is stored as 1.1000000000000001
-    rounded = float(Decimal(f"{value:.9g}").quantize(Decimal(1).scaleb(-decimals), rounding=towards))
-    return f"{rounded + 0:.{max(0, decimals)}f}" if value else "0"  # + 0 makes -0 plain
+    return f"{round(value, decimals) + 0:.{max(0, decimals)}f}" if value else "0"  # + 0 makes -0 plain

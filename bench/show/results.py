@@ -45,7 +45,7 @@ READING = (
 )
 """How the columns are to be read."""
 
-EXPONENTS = "Growth between the last two sizes: N^1 is linear, N^2 quadratic"
+EXPONENTS = "Growth between the last two sizes"
 
 
 def results(
@@ -105,8 +105,8 @@ def _growth(rows: Sequence[Row]) -> Iterator[Block]:
     columns = [
         Column("series", series),
         Column("implementation", lambda of: of.implementation, folds=True, is_code=True),
-        Column("latency", lambda of: power(of, of.latency), right),
-        Column("memory", lambda of: power(of, of.memory), right),
+        Column("latency grows as", lambda of: power(of, of.latency), right),
+        Column("memory grows as", lambda of: power(of, of.memory), right),
     ]
     yield from (GAP, Lines([EXPONENTS], HEAD)) if found else ()
     yield Table(columns, found, indent=2)

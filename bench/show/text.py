@@ -170,19 +170,6 @@ def faster(ratio: float) -> str:
     return f"may be up to {more(ratio)} faster"
 
 
-def slower(ratio: float, limits: Collection[float] = ()) -> str:
-    """Return how much slower one is at most: `at most 3.4% slower`, or `at most 2.3x as slow`.
-
-    It has more digits if it would be beyond one of these limits otherwise, which are shares, and isn't.
-    """
-    if ratio >= MANY:
-        return f"at most {_rounded(ratio, 1, ROUND_CEILING)}x as slow"
-    share = 100 * (ratio - 1)
-    texts = [_percent(ratio, ROUND_CEILING), *(_rounded(share, digits, ROUND_CEILING) for digits in (1, 2, 3, 4))]
-    least = min((round(100 * limit, 6) for limit in limits if ratio <= 1 + limit), default=math.inf)
-    return f"at most {next((text for text in texts if float(text) <= least), texts[-1])}% slower"
-
-
 def more(ratio: float) -> str:
     """Return what a ratio is above 1, rounded up: `3.4%`, whole from 10 % on."""
     return f"{_percent(ratio, ROUND_CEILING)}%"

@@ -86,6 +86,7 @@ class Profile:
 
     `operators`, `stages` and `profiled_s` are means over `calls`, the middle half of all profiled calls; `timed_s` is
     the mean of the middle half of the others. `kernels` are those of the median profiled call, none on a CPU.
+    Meanwhile other processes used `others_cores` of the `cores` that the case may run on, None if that isn't known.
     """
 
     case: Case
@@ -96,6 +97,8 @@ class Profile:
     operators: tuple[ProfiledOperator, ...]
     stages: tuple[Stage, ...] = ()
     kernels: tuple[Kernel, ...] = ()
+    others_cores: float | None = None
+    cores: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the profile as one JSON object."""

@@ -23,8 +23,9 @@ LOOK = "look.json"
 """What was seen at the models of a run: for each point what each process reported, nothing derived."""
 
 Seen = Mapping[str, Any]
-"""What one process saw: `cores`, `calls`, `others`, `untraced`, `kernels`, `graph_kernels`, `has_whole`, `settings`,
-`paste`, `flags`. `bench.measure.look` writes it.
+"""What one process saw: `cores`, `calls`, `others`, `untraced`, `kernels`, `has_whole`, `settings`, `paste`.
+
+`bench.measure.look` writes it.
 """
 
 

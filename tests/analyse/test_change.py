@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bench.analyse.change import Change, judge, judged
 from bench.plan.case import AFTER, Case
 from bench.plan.verdicts import EQUIVALENT, FASTER, OPEN, SLOWER
-from bench.stats.estimates import UNKNOWN, Interval
+from bench.stats.estimates import Interval
 from tests.make.points import point
 
 RUNS: dict[str, Any] = {"margin": 0.01, "bound": 0.02}
@@ -68,12 +68,10 @@ def test_a_change_is_that_of_each_value_in_the_interval(ends: list[float], share
         ("cuda", 0.6, 0.6, SLOWER),
     ],
 )
-def test_a_change_of_disturbed_rows_is_open(
-    device: str, base: float | None, new: float | None, verdict: str
-) -> None:
+def test_a_change_of_disturbed_rows_is_open(device: str, base: float | None, new: float | None, verdict: str) -> None:
     """Short calls fit between two time slices of other processes and long ones don't; a GPU has no such slices."""
-    sides = ({"flagged_share": share} for share in (base, new))
-    of = judged(Case(point(device=device), AFTER), *sides, Interval(0.5, 0.4, 0.6), **RUNS)
+    old, young = {"flagged_share": base}, {"flagged_share": new}
+    of = judged(Case(point(device=device), AFTER), old, young, Interval(0.5, 0.4, 0.6), **RUNS)
     assert (of.verdict, of.is_disturbed, of.is_judged) == (verdict, verdict == OPEN, verdict != OPEN)
 
 
@@ -81,8 +79,7 @@ def test_memory_is_relative_to_the_first_side() -> None:
     """The ratio of memory isn't known if that of one side isn't."""
 
     def memory(before: int | None, after: int | None) -> float:
-        rows = ({"memory_bytes": of} for of in (before, after))
-        return Change(Case(point(), AFTER), OPEN, *rows, UNKNOWN).memory
+        return Change(Case(point(), AFTER), OPEN, {"memory_bytes": before}, {"memory_bytes": after}).memory
 
     assert memory(100, 50) == 0.5
     assert math.isnan(memory(None, 50))

@@ -111,7 +111,7 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert str(file) in line
     again = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--report", page)
     (answer,) = [line for line in again.splitlines() if line.startswith("test:half is ")]
-    assert all(text in page.read_text() for text in (answer, "with its 99 % interval, from rounds in pairs"))
+    assert all(text in page.read_text() for text in (answer, "the speed-up compares within each round"))
     assert load(tmp_path / "run").equals(table)
 
 
@@ -191,7 +191,7 @@ def test_branches_of_a_repository_from_end_to_end(
 ) -> None:
     """A branch that renames its weights is timed without a comparison; one that is wrong from a token on is different.
 
-    The user stands in the repository, and both sides import their own revision. The run has their commits.
+    The user stands in the repository, and both sides import their own revision.
     """
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
     monkeypatch.chdir(repository)
@@ -211,11 +211,4 @@ def test_branches_of_a_repository_from_end_to_end(
         assert (each["verdict"] == DIFFERENT) == bool(status)
         if status:
             assert "tokens 3 to 6" in each["after"]["detail"]
-        told = json.loads((run / "environment.json").read_text())["context"]["sides"]
-        for name, revision in ((BEFORE, "main"), (AFTER, branch)):
-            line = git(repository, "rev-parse", revision)
-            package = told[name]["packages"]["duel_mylib"]
-            assert told[name]["commit"] == package["commit"] == line[:12]
-            assert package["file"] == "duel_mylib/__init__.py"
-        assert told[BEFORE]["packages"]["duel_mylib"]["digest"] != told[AFTER]["packages"]["duel_mylib"]["digest"]
     assert ways == {"renamed": DIFFER, "wrong": SAME}

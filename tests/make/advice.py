@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
-from bench.analyse.summary import of_records, summarise
+from bench.analyse.summary import summarise
 from bench.show.rows import plain
 from bench.store.record import Record
 from tests.make.points import point
@@ -71,7 +71,7 @@ def seen(
         {
             "plain_s": 0.9,
             "total_s": 1.0,
-            "cores": [core_share * factor / len(cores)] * len(cores),
+            "cores": [core_share * factor / len(cores) for _ in cores],
             "others": [OTHER_SHARE * factor] * len(changes.get("others", ())),
             "layers": layer_share * factor,
         }
@@ -83,11 +83,9 @@ def seen(
         "others": [],
         "untraced": "",
         "kernels": [SDPA],
-        "graph_kernels": [SDPA],
         "has_whole": False,
         "settings": SETTINGS,
         "paste": FLAGS,
-        "flags": [],
         **changes,
     }
 
@@ -110,5 +108,4 @@ def advised(times_s: Mapping[str, float], **seen_too: Any) -> Advice:
 
 def compared(records: Sequence[Record], names: Iterable[str], **seen_too: Any) -> Advice:
     """Return the answer for records of settings, at a model of which looks see something besides."""
-    of = of_records(records, "as_is").contrasts(POINT)
-    return analyse.compared(analyse.seen(POINT, looks(**seen_too)), plain(summarise(records, "as_is")), of, names)
+    return analyse.compared(analyse.seen(POINT, looks(**seen_too)), plain(summarise(records, "as_is")), names)

@@ -5,20 +5,19 @@ import pandas as pd
 from bench.analyse.change import Change
 from bench.analyse.comparison import compared
 from bench.plan.verdicts import VERDICTS
-from bench.stats.limits import Limits
 from tests.make.records import case
 from tests.make.rows import at, baseline, failed, row, table
 
 NOISY = (-0.03, 0.0, 0.03)
 
 
-def compare(base: pd.DataFrame, new: pd.DataFrame) -> list[Change]:
-    """Return the changes between two tables."""
-    return compared(base, new, Limits())
-
-
 def every_verdict() -> list[Change]:
-    """Return changes that hold each verdict once, in an order of its own; `tokens` is in each implementation."""
+    """Return changes that hold each verdict once, worst first; `tokens` is in each implementation."""
+    return compared(*tables_of_every_verdict())
+
+
+def tables_of_every_verdict() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return two tables whose rows have each verdict once."""
     ok = {name: case(f"tokens_{name}") for name in VERDICTS}
     base = table(
         {**baseline(), "implementation": "tokens_baseline"},
@@ -42,5 +41,4 @@ def every_verdict() -> list[Change]:
         failed(ok["newly failing"]),
         at(ok["slower"], 0.8),
     )
-    base, new = (side.assign(baseline="tokens_baseline") for side in (base, new))
-    return compare(base, new)
+    return base.assign(baseline="tokens_baseline"), new.assign(baseline="tokens_baseline")

@@ -167,6 +167,6 @@ def eager_profile() -> Profile:
     """Return the profile of three eager calls, each of 88 µs on the GPU."""
     at = vit_s(device="cuda", timing="device-cold", dtype="bfloat16")
     profilers: list[Any] = [Eager() for _ in range(3)]
-    pairs = [Pair(88e-6, 90e-6, (0, 0), recorded(each, "mine call"), Counter(), each) for each in profilers]
+    pairs = [Pair(88e-6, 90e-6, (0, 0), 0, recorded(each, "mine call"), Counter(), each) for each in profilers]
     ran = kernels(pairs[0].call)
     return Profile(Case(at, "eager"), ORIGIN, 3, 88e-6, 90e-6, operators(pairs, CUDA), stages(pairs, at), ran)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from torch.autograd.profiler_util import FunctionEvent
 
+from bench.machine import facts
 from bench.measure import clock, cuda
 from bench.measure.devices import Device, device
 from bench.measure.recorded import Call
@@ -23,9 +24,9 @@ NOBODY: Any = None
 """The profiler of a call that nobody made."""
 
 
-def pair(profiled_s: float, faults: tuple[int, int] = (0, 0)) -> Pair:
-    """Return a pair of calls that nobody made, which took so long and faulted in so many pages."""
-    return Pair(profiled_s / 2, profiled_s, faults, EMPTY, Counter(), NOBODY)
+def pair(profiled_s: float, faults: tuple[int, int] = (0, 0), switches: int = 0) -> Pair:
+    """Return a pair of calls that nobody made, which took so long, faulted in so many pages and were interrupted."""
+    return Pair(profiled_s / 2, profiled_s, faults, switches, EMPTY, Counter(), NOBODY)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +89,27 @@ def test_the_middle_half_leaves_out_the_fastest_and_the_slowest(
 
 
 @pytest.mark.parametrize(
-    ("faults", "comparable"),
-    [((0, 0), True), ((0, 40), True), ((0, 5000), False), ((5000, 0), False), ((34_000, 33_000), True)],
+    ("faults", "switches", "comparable"),
+    [
+        ((0, 0), 0, True),
+        ((0, 40), 0, True),
+        ((0, 5000), 0, False),
+        ((5000, 0), 0, False),
+        ((34_000, 33_000), 0, True),
+        ((0, 0), 20, True),
+        ((0, 0), 40, False),
+    ],
 )
-def test_a_pair_is_comparable_if_both_calls_fault_alike(faults: tuple[int, int], comparable: bool) -> None:
-    """A few pages are nobody's fault, and where every call faults thousands in, both do."""
-    assert pair(1.0, faults).is_comparable is comparable
+def test_a_pair_is_comparable_if_both_calls_fault_alike_and_nothing_interrupts_them(
+    faults: tuple[int, int], switches: int, comparable: bool
+) -> None:
+    """Every call may fault thousands of pages in. In 1.5 s other processes may interrupt it as often as a sample."""
+    assert pair(1.0, faults, switches).is_comparable is comparable
+
+
+def test_the_work_of_other_processes_meanwhile_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cores were busy for much longer than this process used them."""
+    monkeypatch.setattr(capture, "BUDGET_S", 0.0)
+    busy_s = iter([0.0, 1e6])
+    monkeypatch.setattr(facts, "busy_s", lambda: next(busy_s))
+    assert capture.capture(lambda: None, "call", device("cpu"), "host").others_cores > 1

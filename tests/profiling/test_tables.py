@@ -113,7 +113,7 @@ def counted(*host: FunctionEvent) -> dict[str, float | None]:
     """Return the operations of operators that nobody called, by their names."""
     nobody: Any = None
     call = Call(event("whole"), host, (), {})
-    return {each.name: each.flops for each in operators([Pair(1.0, 1.0, (0, 0), call, Counter(), nobody)], CPU)}
+    return {each.name: each.flops for each in operators([Pair(1.0, 1.0, (0, 0), 0, call, Counter(), nobody)], CPU)}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 
 from bench.analyse.rows import plain
 from bench.show import columns
+from bench.show.blocks import Table
 from bench.show.columns import algorithm
 from bench.store.table import COLUMNS
 from tests.make.points import vit_s
@@ -50,7 +51,8 @@ def test_a_case_without_a_time_has_its_status() -> None:
 
 def test_a_page_has_the_columns_that_any_row_has() -> None:
     """The point and the implementation come first."""
-    headings = [column.heading for column in columns.of_page([row(), row(energy_j=1.0)], "eager")]
+    shown = Table(columns.of_page("eager"), [row(), row(energy_j=1.0)]).filled
+    headings = [column.heading for column in shown.columns]
     assert headings[:2] == ["point", "implementation"]
     assert "energy" in headings
     assert "host" not in headings

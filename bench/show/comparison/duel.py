@@ -1,16 +1,16 @@
 """What a duel says: may the second side take the place of the first, and what belongs into a pull request."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.analyse.change import Change
-from bench.analyse.duel import KEPT, Outcome
+from bench.analyse.duel import Outcome
 from bench.analyse.flags import launch_bound
-from bench.analyse.rows import grouped
 from bench.plan.case import AFTER, BEFORE
-from bench.plan.device import CPU
+from bench.plan.device import CPU, HOST
 from bench.plan.sides import SAME
 from bench.plan.verdicts import DIFFERENT, EQUIVALENT, FASTER, LOST, NOT_MEASURED, OF_SIDES, OPEN, SLOWER
 from bench.show import intervals
@@ -84,7 +84,8 @@ def _answer(of: Outcome) -> str:
     others = [
         f"{_said(kind, of)} at {number[kind]}" for kind in reversed(OF_SIDES) if number[kind] and kind != worst.verdict
     ]
-    return "; ".join([f"{said}, at worst {ratio} at {labels(of.changes)(worst)}", *others])
+    before_ratio = ": " if worst.verdict == OPEN else ", at worst "
+    return "; ".join([f"{said}{before_ratio}{ratio} at {labels(of.changes)(worst)}", *others])
 
 
 def _said(verdict: str, of: Outcome) -> str:
@@ -93,12 +94,11 @@ def _said(verdict: str, of: Outcome) -> str:
 
 def _cause(change: Change, of: Outcome) -> str:
     """Return why a change has no ratio, with the name of the side that has no time."""
-    if change.verdict == DIFFERENT:
-        return reason(change.new)
     is_first = change.new.get("status") in ("skipped", None)
     name, row = (of.before, change.base) if is_first else (of.after, change.new)
     why = reason(row) if row else ""
-    return (why if why.startswith(f"{name} ") else f"{name}: {why}") if why else "no replicate has both sides"
+    is_named = change.verdict == DIFFERENT or why.startswith(f"{name} ")
+    return (why if is_named else f"{name}: {why}") if why else "no replicate has both sides"
 
 
 def _ratio(of: Interval) -> str:
@@ -112,7 +112,7 @@ def _exact(share: float) -> str:
 
 def _memory(of: Change) -> str:
     change = of.memory - 1
-    if change != change:
+    if math.isnan(change):
         return ""
     if abs(change) < SAME_MEMORY:
         return "; the same memory"
@@ -122,17 +122,15 @@ def _memory(of: Change) -> str:
 def _allowed(of: Outcome) -> Iterator[str]:
     """Yield whether the second side keeps within what is allowed, and what may decide it."""
     if of.allow is not None and of.allowed:
-        label = labels(of.changes)
-        points = ", ".join(filter(None, map(label, of.unmet)))
+        points = ", ".join(filter(None, map(labels(of.changes), of.unmet)))
         unknown = "; outputs that were not compared are not allowed" if of.is_uncompared else ""
-        where = f" at {points}" if points and of.allowed != KEPT else ""
-        yield f"At most {_exact(of.allow)} slower is allowed: {of.allowed}{where}{unknown}"
+        yield f"At most {_exact(of.allow)} slower is allowed: {of.allowed}{f' at {points}' * bool(points)}{unknown}"
     if of.is_undecided:
         yield "A longer --within may decide."
 
 
 def _same_code(of: Outcome) -> list[str]:
-    """Return that nobody sees a difference between the code of two sides, if so."""
+    """Return a sentence if the code of both sides is the same."""
     if not of.sides or len({*map(_code, of.sides.values())}) > 1:
         return []
     return ["No difference was found between the code of the sides."]
@@ -146,12 +144,11 @@ def _code(side: Mapping[str, Any]) -> str:
 
 
 def _launch_bound(of: Outcome) -> Iterator[str]:
-    """Yield for each timing at which points nobody sees the GPU's time of a side, because the host needs longer."""
-    of_timings = grouped(of.changes, lambda each: each.point.timing)
-    for changes in of_timings.values():
-        sides = [[row for row in (each.base, each.new) if row.get("host_s") and launch_bound(row)] for each in changes]
-        where = f"At {share_of(sum(map(bool, sides)), len(changes))} points" if changes[1:] else "Here"
-        yield from bound_by_host([row for rows in sides for row in rows], where, of_timings)
+    """Yield that nobody sees the GPU's time of some sides, because the host needs longer."""
+    on_device = [each for each in of.changes if each.point.timing != HOST]
+    rows = [row for each in on_device for row in (each.base, each.new) if row.get("host_s") and launch_bound(row)]
+    where = "At some points" if len(of.changes) > 1 else "Here"
+    yield from bound_by_host(rows, where, {each.point.timing for each in of.changes})
 
 
 def _columns(of: Outcome) -> list[Column]:
@@ -206,10 +203,8 @@ def _facts(of: Outcome) -> Iterator[str]:
 def _kernels(of: Outcome) -> Iterator[str]:
     """Yield which kernels one side alone ran."""
     timed = [each for each in of.changes if each.ratio.is_known]
-    before, after = (
-        dict.fromkeys(kernel for row in rows for kernel in _listed(row))
-        for rows in ([each.base for each in timed], [each.new for each in timed])
-    )
+    before = dict.fromkeys(kernel for each in timed for kernel in _listed(each.base))
+    after = dict.fromkeys(kernel for each in timed for kernel in _listed(each.new))
     for name, own, other in ((of.before, before, after), (of.after, after, before)):
         if alone := [kernel for kernel in own if kernel not in other]:
             yield f"kernels of {name} alone: {', '.join(alone)}"

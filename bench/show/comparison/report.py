@@ -15,7 +15,7 @@ from bench.plan.verdicts import EVENTS, FASTER, NEWLY_FAILING, SLOWER
 from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
 from bench.show.comparison.changes import VERDICT, disturbed, labels, time
 from bench.show.rows import reason
-from bench.show.text import counted, first, shared
+from bench.show.text import capital, counted, first, shared
 from bench.store import units
 from bench.store.saved_run import SavedRun
 
@@ -27,7 +27,7 @@ LEGEND = "change: of the speed-up over the baseline, minus is slower; 99% confid
 
 def headline(changes: Sequence[Change]) -> str:
     """Return what changed in what to use and in rows, and which change the others exclude."""
-    return "; ".join(_findings(changes))
+    return capital("; ".join(_findings(changes)))
 
 
 def _findings(changes: Sequence[Change]) -> Iterator[str]:
