@@ -133,6 +133,14 @@ def cut(text: str, width: float) -> str:
     return text if len(text) <= width else f"{text[: max(0, int(width) - 1)]}…"
 
 
+def middle(text: str, width: float) -> str:
+    """Return a text that fits into a width, with `…` in its middle if a part is left out: names end unlike."""
+    if len(text) <= width:
+        return text
+    end = max(0, int(width) - 1) // 2
+    return f"{text[: max(0, int(width) - 1 - end)]}…{text[len(text) - end :]}"
+
+
 def times(ratio: float, *, up: bool = True) -> str:
     """Return a bound as a ratio with two decimals, rounded up or down: `1.03x`."""
     return f"{_rounded(ratio, 2, ROUND_CEILING if up else ROUND_FLOOR, trim=False)}x"

@@ -184,8 +184,8 @@ _TABLE = (
         meaning="the most that a copy had written there"),
     Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
         axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens", "keys")),
-        meaning="joules per call of the GPU's board by NVML, idle power and other programs included, over calls without "
-        "pauses after the rounds; empty without a counter, and in mode backward"),
+        meaning="joules per call of the GPU's board by NVML, idle power and other programs included, over calls "
+        "without pauses after the rounds; empty without a counter, and in mode backward"),
     # ratio to the baseline
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
     Metric("speedup", unit=Unit.RATIO,
@@ -201,8 +201,8 @@ _TABLE = (
         meaning="this row's part in the error of a ratio, whose square is about the sum of the squares of both parts"),
     # among the rows of the point
     Metric("rank", kind=int,
-        meaning="the place among the ok rows of the point: first `fastest` or `named`, then `open`, then `slower`, each "
-        "by `slowdown`"),
+        meaning="the place among the ok rows of the point: first `fastest` or `named`, then `open`, then `slower`, "
+        "each by `slowdown`"),
     Metric("standing", kind=str,
         meaning="`fastest`, `named`, `open` or `slower`, as below; empty if no other row is ok"),
     Metric("slowdown", unit=Unit.RATIO,

@@ -13,6 +13,7 @@ from bench.analyse.rows import Row, by, plain, point_of
 from bench.show.charts.sheet import Picture, at_places, finished, logarithmic, look, name_ends, sheet
 from bench.show.palette import COLOURS, style
 from bench.show.rows import facts, is_measured, origins, process_count
+from bench.show.text import LONGEST_NAME, middle
 from bench.stats.estimates import CONFIDENCE
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
@@ -41,11 +42,12 @@ def picture(group: Sequence[Row], metric: Metric, axis: Axis, baseline: str) -> 
     axes = sheet()
     _set_up_along(axes, axis, group, varying)
     set_up(axes, "y", metric, drawn, baseline)
-    ends = {}
+    ends = []
     for name in by(drawn, "implementation"):
         rows = sorted((row for row in group if row["implementation"] == name), key=itemgetter(axis.column))
         grows = "" if of.relative or axis.is_share else _exponent(rows, metric, axis)
-        ends[f"{name}  {grows}".strip()] = (*_draw(axes, rows, metric, axis), style(name).colour)
+        label = f"{middle(name, LONGEST_NAME)}  {grows}".strip()
+        ends.append((label, *_draw(axes, rows, metric, axis), style(name).colour))
     name_ends(axes, ends)
     return finished(
         axes,
