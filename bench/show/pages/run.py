@@ -109,12 +109,9 @@ def _profiles(saved: AnalysedRun) -> Iterator[tuple[Picture, list[tuple[str, lis
     """Yield the picture of each point with profiles, and what a terminal shows of each of its cases."""
     pictures = catalogue.of_profiles(saved.profiles)
     for picture, members in zip(pictures, by_point(saved.profiles).values(), strict=True):
-        cases = []
-        for each in members:
-            _, *shown = show.blocks(each, show.row_of(saved.table, each.case), MOST_OPERATORS)  # the first names it
-            tables = (block.filled if isinstance(block, Table) else block for block in shown)
-            cases.append((each.case.implementation, [*tables]))
-        yield picture, cases
+        shown = [show.blocks(each, show.row_of(saved.table, each.case), MOST_OPERATORS) for each in members]
+        names = [each.case.implementation for each in members]
+        yield picture, [(name, blocks[1:]) for name, blocks in zip(names, shown, strict=True)]
 
 
 def _title(saved: AnalysedRun) -> str:
