@@ -6,7 +6,6 @@ Bounds are rounded away from what they bound, so that no sentence says more than
 import math
 from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
 
 from bench.plan.case import COLUMNS, OF_LAYERS, POINT_COLUMNS, RETAINED, Point
 from bench.plan.columns import ValueKind
@@ -23,9 +22,6 @@ USUAL = {"dtype": "float32", "mode": "inference"}
 
 MOST_LISTED = 3
 """At most this number of names stands in a list; the others are counted."""
-
-MANY = 2.0
-"""From this ratio on people read times rather than percent."""
 
 MOST = 1e6
 """A larger number is not written out: the bounds of two processes that differ wildly have no end."""
@@ -110,11 +106,6 @@ def symbols(points: Collection[Point]) -> str:
     return f"{text}; C={width(changing)}: {changing.token_len} values in, {changing.channels} out"
 
 
-def order(point: Point) -> tuple[tuple[bool, Any], ...]:
-    """Return what sorts points by their columns, one after the other; an empty one comes last."""
-    return tuple((value is None, 0 if value is None else value) for value in vars(point).values())
-
-
 def counted(numbers: int | Collection[int], one: str, many: str = "") -> str:
     """Return a count, or the range of some: `1 point`, `3 points`, `2 to 3 processes`, empty without any.
 
@@ -142,37 +133,15 @@ def cut(text: str, width: float) -> str:
     return text if len(text) <= width else f"{text[: max(0, int(width) - 1)]}…"
 
 
-def middle(text: str, width: float) -> str:
-    """Return a text that fits into a width, with `…` in its middle if a part is left out: names end unlike."""
-    if len(text) <= width:
-        return text
-    end = max(0, int(width) - 1) // 2
-    return f"{text[: max(0, int(width) - 1 - end)]}…{text[len(text) - end :]}"
-
-
-def by(low: float, high: float) -> str:
-    """Return by how much one is ahead: `by 2 to 6.1%`, `by over 0 to 6%` or `by 2.1x to 2.6x`."""
-    if low >= MANY:
-        return f"by {_rounded(low, 1, ROUND_FLOOR)}x to {_rounded(high, 1, ROUND_CEILING)}x"
-    least = _percent(low, ROUND_FLOOR)
-    return f"by {'over ' if least == '0' and low > 1 else ''}{least} to {_percent(high, ROUND_CEILING)}%"
-
-
 def times(ratio: float, *, up: bool = True) -> str:
     """Return a bound as a ratio with two decimals, rounded up or down: `1.03x`."""
     return f"{_rounded(ratio, 2, ROUND_CEILING if up else ROUND_FLOOR, trim=False)}x"
 
 
-def faster(ratio: float) -> str:
-    """Return how much faster others may be: `may be up to 3.4% faster`, or `may be up to 2.3x as fast`."""
-    if ratio >= MANY:
-        return f"may be up to {_rounded(ratio, 1, ROUND_CEILING)}x as fast"
-    return f"may be up to {more(ratio)} faster"
-
-
 def more(ratio: float) -> str:
     """Return what a ratio is above 1, rounded up: `3.4%`, whole from 10 % on."""
-    return f"{_percent(ratio, ROUND_CEILING)}%"
+    share = 100 * (ratio - 1)
+    return f"{_rounded(share, 0 if share >= 10 else 1, ROUND_CEILING)}%"
 
 
 def first(texts: Sequence[str], most: int) -> str:
@@ -180,14 +149,11 @@ def first(texts: Sequence[str], most: int) -> str:
     return ", ".join([*texts[:most], *(["…"] if len(texts) > most else [])])
 
 
-def any_of(names: Sequence[str]) -> str:
-    """Return names joined by `or`: `sdpa, mha or eager`; for many `sdpa, mha, eager or 2 others`."""
-    return _joined(names, "or")
-
-
 def listed(names: Sequence[str]) -> str:
-    """Return names joined by `and`."""
-    return _joined(names, "and")
+    """Return names joined by `and`: `sdpa, mha and eager`; for many `sdpa, mha, eager and 2 others`."""
+    texts = [*names] if len(names) <= MOST_LISTED + 1 else [*names[:MOST_LISTED], f"{len(names) - MOST_LISTED} others"]
+    *some, end = texts or ["others"]
+    return f"{', '.join(some)} and {end}" if some else end
 
 
 def memory_setting(points: Iterable[Point]) -> list[str]:
@@ -213,17 +179,6 @@ def _words(point: Point, columns: Collection[str]) -> list[str]:
 def _merged(columns: Collection[str]) -> set[str]:
     """Return the columns; one that is said within the words of another is replaced by that other."""
     return {COLUMNS[name].described_with or name for name in columns}
-
-
-def _joined(names: Sequence[str], last: str) -> str:
-    texts = [*names] if len(names) <= MOST_LISTED + 1 else [*names[:MOST_LISTED], f"{len(names) - MOST_LISTED} others"]
-    *some, end = texts or ["others"]
-    return f"{', '.join(some)} {last} {end}" if some else end
-
-
-def _percent(ratio: float, towards: str) -> str:
-    share = 100 * (ratio - 1)
-    return _rounded(share, 0 if share >= 10 else 1, towards)
 
 
 def _rounded(value: float, digits: int, towards: str, *, trim: bool = True) -> str:
