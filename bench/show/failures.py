@@ -83,7 +83,7 @@ def table(points: Sequence[At], longest: int = LONGEST_REASON) -> list[Lines | T
         Column("status", lambda each: each.status),
         Column("who", lambda each: ", ".join(each.names), folds=True),
         Column("where", lambda each: _where(each.points, labels)),
-        Column("why", lambda each: cut(each.detail, longest), folds=True),
+        Column("why", lambda each: cut(each.detail, longest), folds=True, is_code=True),
     )
     head = (
         f"{lost:,} of {counted(cases, 'case')} have no time."

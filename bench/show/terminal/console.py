@@ -101,7 +101,7 @@ class Fitting:
         for title, rows in groupby(of.rows, head.text if head else lambda _: ""):
             if head:
                 yield from (Text(), Text(title, HEAD))
-            yield Padding(_grid(of, columns, widths, [*rows]), (0, 0, 0, of.indent))
+            yield Padding(_grid(of, columns, widths, [*rows]), (0, 0, 0, of.indent), expand=False)
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[object], room: int) -> dict[int, int]:
