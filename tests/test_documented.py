@@ -1,17 +1,12 @@
-"""The tables of the documents and of `bench list`, held against the declarations and the adapters."""
-
-import re
+"""The tables of the documents held against the declarations, and refusals against the adapters."""
 
 import pytest
 
 import impls
 from bench.measure import subjects, workload
-from bench.plan.case import COLUMNS
 from bench.plan.layers import LAYERS
-from bench.store.metrics import COLUMNS as METRICS
-from bench.store.table import FILE
 from impls.catalogue import IMPLEMENTATIONS
-from tests.documented import ROOT, TABLES, columns, further_metrics, implementations, metrics, with_tables
+from tests.documented import ROOT, TABLES, with_tables
 from tests.make.points import of_layer
 
 REFUSED = [
@@ -29,20 +24,6 @@ def test_the_documentation_is_up_to_date(name: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     assert make() in text
     assert with_tables(text) == text
-
-
-def test_what_is_declared_is_a_row() -> None:
-    """Tables name columns and metrics in their order, each implementation once, and below these who refuses a layer."""
-    rows, _, refusals = implementations().partition("\n\n")
-    in_file = [name for name in FILE if name in METRICS]
-    others = [name for name in METRICS if name not in FILE]
-    for table, names in ((columns(), COLUMNS), (metrics(), in_file), (further_metrics(), others)):
-        assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == list(names)
-    named = [name for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert sorted(named) == sorted(IMPLEMENTATIONS)
-    for layer, name in REFUSED:
-        reason = IMPLEMENTATIONS[name].refusal(LAYERS[layer].class_name)
-        assert re.search(rf"^- `{layer}` without .*`{name}`.*: {re.escape(reason)}\.$", refusals, flags=re.MULTILINE)
 
 
 def test_an_old_table_is_replaced_and_the_rest_kept() -> None:
