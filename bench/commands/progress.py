@@ -150,7 +150,7 @@ class Progress:
         self._display.update(self._task, completed=share, description=text, refresh=True)
 
     def told(self, point: Point, answer: "Answer | None" = None) -> None:
-        """Print the line of a point after its base, and again once its answer is good; without one the point is done."""
+        """Print the line of a point after its base, and again once its answer is good; without one, it is done."""
         before = self._answers.get(point)
         self._waiting.discard(point)
         if answer is not None:

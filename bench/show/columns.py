@@ -3,7 +3,7 @@
 The tables in the terminal, on pages, in Markdown and in docs/terms.md read these columns.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bench.analyse.flags import flags

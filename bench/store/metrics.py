@@ -204,8 +204,8 @@ _TABLE = (
         meaning="this row's part in the error of a ratio, whose square is about the sum of the squares of both parts"),
     # among the rows of the point
     Metric("rank", kind=int,
-        meaning="the place among the ok rows of the point: 1 is `fastest` or `named`, then `open` ones, then `slower` ones, "
-        "each by `slowdown`"),
+        meaning="the place among the ok rows of the point: 1 is `fastest` or `named`, then `open` ones, then `slower` "
+        "ones, each by `slowdown`"),
     Metric("standing", kind=str,
         meaning="`fastest`, `named`, `open` or `slower`, as below; empty if no other row is ok"),
     Metric("slowdown", unit=Unit.RATIO,

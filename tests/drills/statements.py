@@ -1,4 +1,4 @@
-"""Whether all that is told of runs agrees with their rows: python -m tests.drills.statements RUN…
+"""Check that all that is told of runs agrees with their rows: python -m tests.drills.statements RUN….
 
 It reads what a user sees: the end of a run, what `show` prints, the page, and the comment of a duel. No code of the
 suite decides what the texts mean: every number of every table, and each sentence on what to use, must be that of the
@@ -60,7 +60,7 @@ def contradictions(run: Path) -> Iterator[str]:
     whole = page(saved)
     tables["page"] = [*_of_html(whole)]
     for where, of in tables.items():
-        told = [line for table in of for line in _named(table)]
+        told = [line for table in of for line in _named(table, [*every])]
         if not told and any(row["status"] == "ok" for rows in every.values() for row in rows.values()):
             yield f"{where}: no table of rows was read"
         for label, name, line in told:
@@ -102,14 +102,14 @@ def _of_html(text: str) -> Iterator[list[Line]]:
         yield [dict(zip(head, line, strict=False)) for line in lines]
 
 
-def _named(table: Sequence[Line]) -> Iterator[tuple[str, str, Line]]:
+def _named(table: Sequence[Line], labels: Sequence[str]) -> Iterator[tuple[str, str, Line]]:
     """Yield the lines of a table of rows with their point and their implementation."""
-    label = ""
+    label = labels[0]
     for line in table:
         name = line.get("implementation", line.get("use", ""))
         if "latency" not in line or not name:
             continue
-        label = line.get("point", "").partition(": ")[0] or label or "the only point"
+        label = next((each for each in labels if line.get("point", "").partition(": ")[0] == each), label)
         name = name.removeprefix("not decided: ").partition(" or ")[0].partition(" (")[0].strip()
         if line["latency"]:
             yield label, name, line
@@ -140,18 +140,17 @@ def _is_value(cell: str, value: float, low: float | None = None, high: float | N
 
 
 def _rounds(text: str, value: float) -> bool:
-    """Return whether a value rounds to a text, with some room for digits that are dropped on purpose."""
+    """Return whether a value rounds to a text."""
     step = 10.0 ** -len(text.partition(".")[2])
-    return abs(float(text) - value) <= 0.5001 * step + 1e-9 or abs(float(text) / value - 1) < 0.006
+    return abs(float(text) - value) <= 0.5001 * step + 1e-9
 
 
 def _is_ratio(cell: str, row: Row) -> bool:
     if cell in ("baseline", "disturbed"):
         return bool((row["implementation"] == row["baseline"]) if cell == "baseline" else row["flagged_share"] > 0.5)
-    numbers = [float(number) for number in re.findall(r"[\d.]+", cell)]
+    numbers = re.findall(r"\d[\d.]*", cell)
     ends = [row["speedup"], *([row["speedup_low"], row["speedup_high"]] if len(numbers) > 1 else [])]
-    half = abs(numbers[-1] - numbers[1]) / 2 if len(numbers) > 1 else 0.0
-    return all(abs(said - of) <= max(0.006 * of, 0.051 * half, 0.0051) for said, of in zip(numbers, ends, strict=True))
+    return all(_rounds(said, of) for said, of in zip(numbers, ends, strict=True))
 
 
 def _is_bound(cell: str, row: Row) -> bool:
@@ -178,7 +177,9 @@ def of_answer(said: Sequence[str], rows_at: Rows) -> Iterator[str]:
     of_use, others, left = ([text for text in said if text.startswith(begin)] for begin in ("Use", "Except", "Not dec"))
     if bool(left) != bool(undecided):
         yield f"{len(undecided)} points are not decided, and it says {left}"
-    elif (number := re.search(r"at (?:all )?(\d+)(?: of \d+)? points", "".join(left))) and len(undecided) != int(number[1]):
+    elif (number := re.search(r"at (?:all )?(\d+)(?: of \d+)? points", "".join(left))) and len(undecided) != int(
+        number[1]
+    ):
         yield f"{len(undecided)} points are not decided, and it says {left[0]}"
     if bool(of_use) != (len(undecided) < len(compared)):
         yield f"{len(undecided)} of {len(compared)} points are not decided, and it says {of_use}"
@@ -187,8 +188,13 @@ def of_answer(said: Sequence[str], rows_at: Rows) -> Iterator[str]:
     name = of_use[0].removeprefix("Use ").partition(": ")[0]
     if not any(rows[0]["implementation"] == name for label, rows in compared.items() if label not in undecided):
         yield f"{name} is to be used, and no point says so"
+        return
     own = {label: row for label, rows in compared.items() for row in rows if row["implementation"] == name}
-    beaten = {label for label, row in own.items() if (row["slowdown_low"] or 1) > 1 and not (row["slowdown_high"] or 9) <= GOOD}
+    beaten = {
+        label
+        for label, row in own.items()
+        if (row["slowdown_low"] or 1) > 1 and not (row["slowdown_high"] or 9) <= GOOD
+    }
     good = [row for label, row in own.items() if label not in beaten and (row["slowdown_high"] or 9) <= DECIDED]
     yield from _of_use(of_use[0], good, len(rows_at))
     yield from _of_others("".join(others), {label: own[label] for label in beaten})
@@ -209,10 +215,11 @@ def _of_use(said: str, good: Sequence[Row], planned: int) -> Iterator[str]:
         total = int(where[3] or where[2])
         if (int(where[2]), total) != (len(good), planned):
             yield f"{len(good)} of {planned} points, and it says {where[0]}"
-    rows = sorted(row["speedup"] for row in good if row["speedup_low"] is not None and (row["flagged_share"] or 0) <= 0.5)
+    rows = sorted(
+        row["speedup"] for row in good if row["speedup_low"] is not None and (row["flagged_share"] or 0) <= 0.5
+    )
     if gain := re.search(rf", (?:{NUMBER} to )?{NUMBER}x(?: \[.*\])? as fast as", said):
-        ends = float(gain[1] or gain[2]), float(gain[2])
-        if any(abs(end / of - 1) > 0.006 for end, of in zip(ends, (rows[0], rows[-1]), strict=True)):
+        if not (_rounds(gain[1] or gain[2], rows[0]) and _rounds(gain[2], rows[-1])):
             yield f"{gain[0]}, and ratios are {rows[0]} to {rows[-1]}"
 
 
@@ -236,7 +243,9 @@ def _of_duel(saved: AnalysedRun, every: Mapping[str, Mapping[str, Row]]) -> Iter
     before, after = sorted(saved.planned.implementations, key=lambda name: name != saved.baseline)
     rows_at = {at.point: at.rows for at in points_of(saved.whole, saved.planned)}
     changes = [change(point, rows, before, after, 0.01) for point, rows in rows_at.items()]
-    (table, *_) = _of_markdown(markdown(duel.blocks(Outcome(changes, before, after, 0.01, None, 60.0, saved.environment), "")))
+    (table, *_) = _of_markdown(
+        markdown(duel.blocks(Outcome(changes, before, after, 0.01, None, 60.0, saved.environment), ""))
+    )
     for line, of in zip(table, every.values(), strict=True):
         if line["speed-up"] and not _is_ratio(line["speed-up"], of[after]):
             yield f"{line['speed-up']}, its row has {of[after]['speedup']}"

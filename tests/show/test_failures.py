@@ -44,7 +44,7 @@ def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Ended
 
 @pytest.mark.parametrize("status", ["crashed", "incorrect", "error", "timeout", "oom", "unsupported", "skipped"])
 def test_a_baseline_that_failed_fails(status: str) -> None:
-    """Too little memory for it, or what it doesn't support, is a result; as a rival of the baseline it fails nothing."""
+    """Too little memory for it, or what it doesn't support, is a result; as a rival it fails nothing."""
     ended = rows(OK, ("sdpa", status, "why"))
     expected = [] if status in ("oom", "unsupported", "skipped") else [f"sdpa {status}"]
     assert [reason.brief for reason in failing(ended, None, lacks_device=False, baseline="sdpa")] == expected
@@ -88,7 +88,7 @@ def test_statuses_replace_the_rule(statuses: list[str], expected: list[str]) -> 
 
 
 def test_a_number_in_a_reason_is_that_of_its_implementation() -> None:
-    """Those that share a whole reason at the same points are one; numbers that differ between points are told as such."""
+    """Those that share a whole reason at the same points are one; numbers that differ between points are told so."""
     lost = [
         ("sdpa", "incorrect", "off by\n0.2"),
         ("mha", "incorrect", "off by 0.02"),
@@ -124,7 +124,7 @@ def test_a_remark_on_a_measured_case_and_what_waits_are_in_the_table() -> None:
     of = timed([vit_s()], {"eager": 2.0, "sdpa": 1.0})
     of.loc[of["implementation"] == "sdpa", "detail"] = "its import takes 3 s"
     head, _, line = rendered(table(points_of(of))).splitlines()
-    assert (head, line.split()) == ("All 2 cases were measured.", "ok sdpa its import takes 3 s".split())
+    assert (head, line.split()) == ("All 2 cases were measured.", ["ok", "sdpa", "its", "import", "takes", "3", "s"])
     points = (vit_s(), vit_s(num_tokens=50))
     head, *_, line = rendered(table(points_of(of, Sweep("mine", points, ("eager", "sdpa", "mha"))))).splitlines()
     assert head == "4 of 6 cases have no time."

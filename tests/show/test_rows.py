@@ -1,6 +1,5 @@
 """Rows as plain values."""
 
-
 from bench.plan.case import Case
 from bench.show.rows import (
     against_data_sheets,

@@ -82,7 +82,9 @@ def test_the_answer_of_a_run_agrees_with_the_rows_of_all_points(seeds: Sequence[
         points = points_of(run(seed))
         said = answer(points, "eager")
         assert [*of_answer(said, {at.label: by_rank(measured(at.rows)) for at in points})] == [], said
-        kinds.update(re.findall(r"Use|within|as fast as eager|Except|other point|Not decided at|Not decided:", str(said)))
+        kinds.update(
+            re.findall(r"Use|within|as fast as eager|Except|other point|Not decided at|Not decided:", str(said))
+        )
     assert {"Use", "within", "as fast as eager", "Except", "Not decided at", "Not decided:"} <= {*kinds}
 
 

@@ -66,5 +66,7 @@ def test_a_missing_number_is_shown_as_nothing() -> None:
 def test_the_half_width_of_an_interval_is_a_share() -> None:
     """From v / 1.02 to v · 1.02 it is 2 %. Without an end there is none."""
     assert units.half_width(10 / 1.02, 10 * 1.02) == "±2.0%"
-    assert {units.half_width(low, high) for low, high in ((None, 1.0), (1.0, pd.NA), (math.nan, 1.0), (0.0, 1.0))} == {""}
+    assert {units.half_width(low, high) for low, high in ((None, 1.0), (1.0, pd.NA), (math.nan, 1.0), (0.0, 1.0))} == {
+        ""
+    }
     assert units.half_width(10 / 3.4, 34) == "±240%"
