@@ -8,7 +8,7 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from scipy.optimize import isotonic_regression
 
 from bench.show.palette import COLOURS, ink, on_both
+from bench.show.text import LONGEST_NAME, middle
 from impls.catalogue import Style
 
 WIDTH, HEIGHT, EDGE = 3.3, 2.7, 0.06
@@ -178,11 +179,11 @@ def logarithmic(
 
 def at_places(axes: Axes, places: Sequence[float]) -> None:
     """Make the horizontal axis logarithmic with a tick at each place, as far as their labels don't overlap."""
-    logarithmic(axes, "x", places, "{:g}".format)
+    logarithmic(axes, "x", places, "{:.0f}".format)
     (low, high), wide = axes.get_xlim(), float(axes.figure.get_size_inches()[0])  # type: ignore[union-attr]
     ticks: list[float] = []
     for place in sorted(places):
-        room = LETTER * (len(f"{place:g}") + 1)
+        room = LETTER * (len(str(place)) + 1)
         if not ticks or math.log(place / ticks[-1]) / math.log(high / low) * wide > room:
             ticks.append(place)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
@@ -190,27 +191,27 @@ def at_places(axes: Axes, places: Sequence[float]) -> None:
 
 def legend(axes: Axes) -> None:
     """Name the series right of the axes."""
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, fontsize=SMALL_SIZE)
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles, [middle(each, LONGEST_NAME) for each in labels], loc="upper left", bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0, fontsize=SMALL_SIZE)  # fmt: skip
 
 
-def name_ends(axes: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
-    """Write each name right of the axes beside the end of its line, which is x, y and a colour, without overlap.
+def name_ends(axes: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None:
+    """Write names right of the axes beside the ends of their lines, each in its colour, without overlap.
 
-    A name that others push away is joined to its end by a thin line.
+    An end is a name, x, y and a colour. A thin line joins both.
     """
     high = float(axes.figure.get_size_inches()[1])  # type: ignore[union-attr]
-    at = {name: float(axes.transAxes.inverted().transform(axes.transData.transform(end[:2]))[1]) * high
-          for name, end in ends.items()}  # fmt: skip
-    order = sorted(at, key=at.__getitem__)
-    steps = LINE * np.arange(len(order))
-    # names in their order, each a line or more above the one below it, as near to their ends as that allows
-    rest = isotonic_regression([at[name] - step for name, step in zip(order, steps, strict=True)]).x
-    above_axes = max(0.0, float(steps[-1]) - high)
-    placed = steps + np.clip(rest, -above_axes / 2, high - steps[-1] + above_axes / 2)
-    for name, y in zip(order, placed, strict=True):
-        x_end, y_end, colour = ends[name]
+    to_axes = axes.transData + axes.transAxes.inverted()
+    placed = sorted((float(to_axes.transform(end[1:3])[1]) * high, end) for end in ends)
+    # in their order, each a line above the one below it, as near to their ends as that allows
+    steps = LINE * np.arange(len(placed))
+    nearest = isotonic_regression([at for at, _ in placed] - steps).x
+    beyond = max(0.0, float(steps[-1]) - high) / 2
+    heights = steps + np.clip(nearest, -beyond, high - steps[-1] + beyond)
+    for height, (_, (name, x, y, colour)) in zip(heights.tolist(), placed, strict=True):
         axes.annotate(
-            name, (x_end, y_end), (1.035, float(y) / high), textcoords="axes fraction", va="center", size=SMALL_SIZE,
+            name, (x, y), (1.035, height / high), textcoords="axes fraction", va="center", size=SMALL_SIZE,
             color=ink(colour), annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1.0, "shrinkB": 4.0,
                         "relpos": (0, 0.5)},

@@ -11,7 +11,7 @@ from bench.plan.case import Point
 from bench.show.charts.sheet import SMALL_SIZE, Picture, finished, sheet, wrapped
 from bench.show.palette import CATEGORY_COLOURS, COLOURS, OTHER, RESIDUAL_COLOUR, category, stage_colour
 from bench.show.rows import facts, origins
-from bench.show.text import counted, cut
+from bench.show.text import counted, cut, middle
 from bench.store import units
 from bench.store.profile import BACKWARD, Profile, ProfiledOperator
 
@@ -19,7 +19,7 @@ MOST_NAMED, LEAST_NAMED = 6, 0.01
 """The largest number of named operators in a bar, and the least share of an operator that is named."""
 
 LONGEST = 34
-"""An operator's name is cut to this number of characters."""
+"""The name of an operator or of an implementation is cut to this number of characters."""
 
 UNSAID = ("aten::", "_scaled_dot_product_")
 """Prefixes of operators' names that carry no meaning."""
@@ -123,20 +123,21 @@ def _draw(axes: Axes, top: float, profile: Profile, end_s: float, below: Sequenc
     rest_s = all_s - sum(time_s for _, time_s, _, _ in segments(profile))
     how = "in kernels" if is_on_gpu(profile) else "timed"
     rest = f"residual {units.seconds(rest_s)} ({units.percent(rest_s / all_s)})"
-    axes.text(0, top + LINE, f"{profile.case.implementation}: {units.seconds(all_s)} {how}, {rest}", va="center",
-        size=SMALL_SIZE, weight="bold")  # fmt: skip
-    start_s, middle = 0.0, top + LINE * 1.7 + BAR / 2
+    name = middle(profile.case.implementation, LONGEST)
+    axes.text(0, top + LINE, f"{name}: {units.seconds(all_s)} {how}, {rest}", va="center", size=SMALL_SIZE,
+        weight="bold")  # fmt: skip
+    start_s, at = 0.0, top + LINE * 1.7 + BAR / 2
     for name, time_s, colour, is_backward in segments(profile):
-        axes.barh(middle, time_s, BAR, start_s, color=colour, edgecolor=COLOURS["surface"], linewidth=0.7,
+        axes.barh(at, time_s, BAR, start_s, color=colour, edgecolor=COLOURS["surface"], linewidth=0.7,
             hatch="//" if is_backward else None)  # fmt: skip
         if _has_room(name, time_s, end_s):
-            axes.text(start_s + time_s / 2, middle, f"{name}\n{units.seconds(time_s)}", ha="center", va="center",
+            axes.text(start_s + time_s / 2, at, f"{name}\n{units.seconds(time_s)}", ha="center", va="center",
                 size=SMALL_SIZE - 1, color="black")  # fmt: skip
         start_s += time_s
     if rest_s > 0:
-        axes.barh(middle, rest_s, BAR, start_s, color=RESIDUAL_COLOUR)
-    axes.plot([all_s] * 2, [middle - BAR * 0.65, middle + BAR * 0.65], color=COLOURS["ink"], linewidth=2.0)
-    axes.text(0, middle + BAR * 0.75, "\n".join(below), va="top", size=SMALL_SIZE, color=COLOURS["quiet"])
+        axes.barh(at, rest_s, BAR, start_s, color=RESIDUAL_COLOUR)
+    axes.plot([all_s] * 2, [at - BAR * 0.65, at + BAR * 0.65], color=COLOURS["ink"], linewidth=2.0)
+    axes.text(0, at + BAR * 0.75, "\n".join(below), va="top", size=SMALL_SIZE, color=COLOURS["quiet"])
 
 
 def _notes(profiles: Sequence[Profile]) -> Iterator[str]:
