@@ -1,8 +1,7 @@
 """Points, counts, lists and bounds in words."""
 
-from typing import Any
-
 import math
+from typing import Any
 
 import pytest
 
