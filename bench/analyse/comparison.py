@@ -111,9 +111,9 @@ def _is_recommended(row: Row) -> bool:
 
 
 def excluded(changes: Iterable[Change]) -> tuple[float, int]:
-    """Return a share that nearly all of these judged changes exclude to exceed, and the number of those that do.
+    """Return a bound that nearly all of these judged changes are within, in whole percent, and how many are.
 
-    The share is infinite if it would be above MOST_CHANGE, and a whole number of percent otherwise.
+    It is infinite if it would be above MOST_CHANGE.
     """
     ends = sorted(max(of.ratio.high, 1 / of.ratio.low if of.ratio.low else math.inf) - 1 for of in changes)
     bound = ends[math.ceil(NEARLY_ALL * len(ends)) - 1]
