@@ -1,8 +1,7 @@
-"""Rows of the results in groups, the estimates in them, and pairs of two."""
+"""Rows of the results in groups, and the estimates in them."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -10,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import Case, Point
-from bench.plan.verdicts import FASTER, OPEN, SLOWER
 from bench.stats.contrasts import MOST_FREEDOM
-from bench.stats.estimates import Array, Estimates, Interval, of_ratios, t_quantile
+from bench.stats.estimates import Array, Estimates, Interval, of_ratios
 
 Row = dict[str, Any]
 """A row of the results by column; a missing value is None."""
@@ -72,54 +70,6 @@ def numbers(rows: Sequence[Row], column: str) -> Array:
     return np.array([math.nan if row.get(column) is None else row[column] for row in rows], dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two implementations of a point: how many times as fast `one` is as `other`, with its interval.
-
-    All that is said of the two follows from it. It is UNKNOWN if they were not measured in the same processes.
-    """
-
-    one: str
-    other: str
-    times: Interval
-
-    @property
-    def verdict(self) -> str:
-        """FASTER or SLOWER if `one` is shown to be so, else OPEN."""
-        return shown_by(self.times)
-
-
-def shown_by(ratio: Interval) -> str:
-    """Return FASTER or SLOWER if the interval of a speed-up shows it, else OPEN."""
-    return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else OPEN
-
-
-def pair(one: Row, other: Row) -> Pair:
-    """Return the pair of two rows of a point.
-
-    A table has the intervals of pairs with the baseline. Of two other rows it has the ratio, about its error, and the
-    bounds that hold for all their pairs; the interval says no more than these.
-    """
-    names = str(one["implementation"]), str(other["implementation"])
-    if other["implementation"] == one["baseline"]:
-        return Pair(*names, speedup_of(one))
-    if one["implementation"] == one["baseline"]:
-        of = speedup_of(other)
-        return Pair(*names, Interval(1 / of.value, 1 / of.high, 1 / of.low))
-    return Pair(*names, _between(one, other).exp())
-
-
 def speedup_of(row: Row) -> Interval:
-    """Return the pair's interval of a row and the baseline."""
+    """Return the speed-up of a row over the baseline, with its interval."""
     return Interval(*(float(numbers([row], name)[0]) for name in ("speedup", "speedup_low", "speedup_high")))
-
-
-def _between(one: Row, other: Row) -> Interval:
-    """Return the log ratio of the time of `other` to that of `one`, with an interval that agrees with their bounds."""
-    rows = [one, other]
-    logs, lows, highs = (np.log(numbers(rows, name)) for name in ("slowdown", "slowdown_low", "slowdown_high"))
-    freedom = np.nanmin([*numbers(rows, "log_ratio_freedom"), MOST_FREEDOM])
-    half = t_quantile(freedom) * np.hypot(*numbers(rows, "log_time_error"))
-    value = logs[1] - logs[0]
-    low, high = max(min(value - half, lows[1]), -highs[0]), min(max(value + half, -lows[0]), highs[1])
-    return Interval(float(value), float(low), float(high))

@@ -24,9 +24,6 @@ USUAL = {"dtype": "float32", "mode": "inference"}
 MOST_LISTED = 3
 """At most this number of names stands in a list; the others are counted."""
 
-MANY = 2.0
-"""From this ratio on people read times rather than percent."""
-
 MOST = 1e6
 """A larger number is not written out: the bounds of two processes that differ wildly have no end."""
 
@@ -150,24 +147,9 @@ def middle(text: str, width: float) -> str:
     return f"{text[: max(0, int(width) - 1 - end)]}…{text[len(text) - end :]}"
 
 
-def by(low: float, high: float) -> str:
-    """Return by how much one is ahead: `by 2 to 6.1%`, `by over 0 to 6%` or `by 2.1x to 2.6x`."""
-    if low >= MANY:
-        return f"by {_rounded(low, 1, ROUND_FLOOR)}x to {_rounded(high, 1, ROUND_CEILING)}x"
-    least = _percent(low, ROUND_FLOOR)
-    return f"by {'over ' if least == '0' and low > 1 else ''}{least} to {_percent(high, ROUND_CEILING)}%"
-
-
 def times(ratio: float, *, up: bool = True) -> str:
     """Return a bound as a ratio with two decimals, rounded up or down: `1.03x`."""
     return f"{_rounded(ratio, 2, ROUND_CEILING if up else ROUND_FLOOR, trim=False)}x"
-
-
-def faster(ratio: float) -> str:
-    """Return how much faster others may be: `may be up to 3.4% faster`, or `may be up to 2.3x as fast`."""
-    if ratio >= MANY:
-        return f"may be up to {_rounded(ratio, 1, ROUND_CEILING)}x as fast"
-    return f"may be up to {more(ratio)} faster"
 
 
 def more(ratio: float) -> str:

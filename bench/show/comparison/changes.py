@@ -43,7 +43,7 @@ def time(row: Row) -> str:
 
 def disturbed(changes: Iterable[Change]) -> list[str]:
     """Return in a sentence how many changes are open because other processes disturbed them; none if no change is."""
-    number = sum(change.is_disturbed for change in changes)
-    rows = "1 row is" if number == 1 else f"{number} rows are"
-    share = units.percent(MOST_DISTURBED)
-    return [f"{rows} open: other processes disturbed more than {share} of the samples"] if number else []
+    if number := sum(change.is_disturbed for change in changes):
+        rows, their = ("1 row is", "its") if number == 1 else (f"{number} rows are", "their")
+        return [f"{rows} open because more than {units.percent(MOST_DISTURBED)} of {their} samples were disturbed"]
+    return []

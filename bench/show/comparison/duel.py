@@ -55,7 +55,7 @@ def blocks(of: Outcome, command: str, doubts: Sequence[str] = ()) -> Iterator[Bl
     yield Lines([*doubts, *disturbed(of.changes), *_same_code(of)], WARNING)
     yield Lines([*_launch_bound(of), shared({each.point for each in of.changes})])
     yield Table(_columns(of), of.changes)
-    yield Lines([LEGEND] if any(each.ratio.is_known for each in of.changes) else [], QUIET)
+    yield Lines(_legend(of), QUIET)
     yield Lines([*_failures(of)], BAD, is_list=True)
     facts = Lines([*_facts(of)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
     yield Folded("Kernels, versions, machine", Code([]), facts)
@@ -171,6 +171,12 @@ def _time(row: Row) -> str:
     return "not timed" if row.get("status") == "skipped" else time(row)
 
 
+def _legend(of: Outcome) -> list[str]:
+    """Return what the numbers of the table mean, if it has any."""
+    timed = [each.point for each in of.changes if each.ratio.is_known]
+    return [LEGEND, *map(capital, memory_setting(timed))] if timed else []
+
+
 def _failures(of: Outcome) -> Iterator[str]:
     """Yield why a side has no time, unless the headline says it."""
     label, has_many = labels(of.changes), len(of.changes) > 1
@@ -196,8 +202,6 @@ def _facts(of: Outcome) -> Iterator[str]:
     gpus = dict.fromkeys(of.here.device_name(device) for device, kind in devices.items() if kind is not CPU)
     software = f"Python {identity['python']}, torch {identity['torch']}"
     yield f"machine: {', '.join([*gpus, identity['cpu']])}, {identity['cores']} cores, {software}"
-    if any(each.ratio.is_known for each in of.changes):
-        yield from (f"memory: {sentence}" for sentence in memory_setting(each.point for each in of.changes))
 
 
 def _kernels(of: Outcome) -> Iterator[str]:

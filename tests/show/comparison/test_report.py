@@ -140,7 +140,7 @@ def run(of: pd.DataFrame = TABLE, effort: Effort | None = None) -> Any:
         ([run(effort=each) for each in ASKED], "differently: processes 3 against 10"),
         ([run(), run(TABLE.assign(latency_s=1.5 * TABLE["latency_s"]))], "1.50 times as long in NEW; the machine ran"),
         ([run(), run()], "the median row takes 1.00 times as long"),
-        ([run(), run(TABLE.assign(flagged_share=0.7))], "1 row is open: other processes disturbed more than 50%"),
+        ([run(), run(TABLE.assign(flagged_share=0.7))], "1 row is open because more than 50% of its samples"),
     ],
 )  # fmt: skip
 def test_each_note_is_said_where_it_is_true(sides: list[Any], words: str) -> None:
