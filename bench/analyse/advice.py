@@ -59,7 +59,7 @@ class Advice:
     @property
     def recommendation(self) -> str | None:
         """The setting to use in place of the model as it is, None if none is known to be faster."""
-        is_told = self.choice.is_decided and not (self.is_of_graph or self.is_disturbed)
+        is_told = self.choice.is_decided and not (self.gains_by_tracing or self.is_disturbed)
         return self.choice.name if is_told and self.choice.name != AS_IS else None
 
     @property
@@ -68,7 +68,7 @@ class Advice:
         return any(each["name"] == self.choice.name and each["by"].startswith(GRAPH) for each in self.alternatives)
 
     @property
-    def is_of_graph(self) -> bool:
+    def gains_by_tracing(self) -> bool:
         """Whether the choice goes by the model's graph, and gains no more than the graph unchanged."""
         graph = self.rows.get(GRAPH, {})
         return self.by_graph and graph.get("status") == "ok" and not _is_faster(self.chosen, graph)

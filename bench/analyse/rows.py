@@ -1,4 +1,4 @@
-"""Rows of the results in groups, and the estimates in them."""
+"""Rows of the results as plain values, in groups, and the estimates in them."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import Case, Point
-from bench.stats.contrasts import MOST_FREEDOM
-from bench.stats.estimates import Array, Estimates, Interval, of_ratios
+from bench.stats.estimates import Array, Interval
 
 Row = dict[str, Any]
 """A row of the results by column; a missing value is None."""
@@ -54,15 +53,6 @@ def plain(table: pd.DataFrame) -> list[Row]:
         for _, column in table.items()
     ]
     return [dict(zip(table.columns, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def log_latencies(rows: Sequence[Row]) -> Estimates:
-    """Return the logarithms of the rows' latencies.
-
-    A table doesn't say of how many degrees of freedom their intervals are; they are moderated, so of many.
-    """
-    value, low, high = (numbers(rows, name) for name in ("latency_s", "latency_low_s", "latency_high_s"))
-    return of_ratios(value, low, high, np.where(np.isnan(low), np.nan, MOST_FREEDOM))
 
 
 def numbers(rows: Sequence[Row], column: str) -> Array:

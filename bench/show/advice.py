@@ -1,18 +1,19 @@
 """The answer of `advise`: its sentences, as blocks before and after settings are compared, and as JSON."""
 
 import json
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bench.analyse.advice import LITTLE, Advice, alternative
 from bench.analyse.flags import launch_bound
 from bench.analyse.rows import Row, grouped
-from bench.analyse.standing import ALONE, FASTEST, NAMED, NOTHING, Choice
+from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import AS_IS, OF_LAYERS
 from bench.show import intervals
 from bench.show.answer import bound_by_host, speedup_cell, within, words
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table
+from bench.show.columns import IMPLEMENTATION, named
 from bench.show.summary import WITHIN
 from bench.show.text import capital, counted, listed, memory_setting, parts, times
 from bench.stats.estimates import MOST_FACTOR, Interval
@@ -32,6 +33,16 @@ REASONS = {"same": "the same kernels as the model as it is"}
 
 NO_GAIN = 1.005
 """A smaller bound is written as 1.00x."""
+
+COLUMNS = {
+    "speedup": "vs as_is",
+    "slowdown_high": "within",
+    "latency_s": "latency",
+    "memory_bytes": "memory",
+    "compile_cold_s": "compile",
+    "error": "error",
+}
+"""The columns of the table of settings, with their headings."""
 
 LEGEND = "vs as_is: paired round by round; error: the largest deviation from float64, relative to the largest value"
 """What the columns mean that only this table has."""
@@ -82,24 +93,8 @@ def _columns(advice: Advice) -> list[Column]:
     def tone(row: Row) -> str:
         return GOOD if row["implementation"] == advice.recommendation else PLAIN
 
-    def number(heading: str, name: str, text: Callable[[Any], str]) -> Column:
-        return Column(heading, lambda row: text(row[name]), lambda row: row[name])
-
-    return [
-        Column("setting", lambda row: row["implementation"], tone=tone, is_code=True),
-        Column("vs as_is", lambda row: speedup_cell(row, AS_IS)),
-        Column("within", _within, lambda row: row["slowdown_high"]),
-        number("latency", "latency_s", units.seconds),
-        number("peak memory", "peak_bytes", units.size),
-        number("compile", "compile_cold_s", units.duration),
-        number("error", "error", lambda error: "" if units.is_missing(error) else f"{error:.1g}"),
-    ]
-
-
-def _within(row: Row) -> str:
-    """Return how much slower than the fastest setting a setting is at most."""
-    standing = FASTEST if row["standing"] == FASTEST else NAMED
-    return within(Choice(standing, bound=row["slowdown_high"] or math.nan)) if row["standing"] else ""
+    setting = replace(IMPLEMENTATION, heading="setting", tone=tone)
+    return [setting, *(replace(named(name, AS_IS), heading=heading) for name, heading in COLUMNS.items())]
 
 
 def as_json(answers: Sequence[Advice]) -> str:
@@ -195,7 +190,7 @@ def recommendation(advice: Advice) -> str:
         return "Not decided: other processes disturbed most samples. Close them and run again."
     if not of.is_decided:
         return f"{capital(words(of))}. A longer --within decides."
-    if advice.is_of_graph:
+    if advice.gains_by_tracing:
         return f"Keep the model as it is: {of.name} is {gain} as fast in the traced model, but {graph}."
     if of.name == AS_IS:
         return f"Keep the model as it is: it is {cost}."

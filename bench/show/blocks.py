@@ -118,13 +118,12 @@ class Code:
 
 @dataclass(frozen=True)
 class Folded:
-    """What is folded away where that is possible, with notes; a terminal has `instead` and the notes."""
+    """What is folded away where that is possible, with notes; a terminal has the notes alone."""
 
     kind: ClassVar = "folded"
     title: str
     content: Table | Code
     notes: Lines = Lines([])
-    instead: str = ""
 
 
 Block = Lines | Table | Code | Folded

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from bench.analyse import profile as analyse
+from bench.analyse.rows import Row
 from bench.plan.case import Case
 from bench.show.blocks import GAP, HEAD, WARNING, Block, Lines, Table, of_texts
 from bench.show.palette import short_name
-from bench.show.rows import Row, by_point
+from bench.show.rows import by_point
 from bench.show.text import counted, parts
 from bench.store import units
 from bench.store.profile import BACKWARD, Kernel, Profile, ProfiledOperator

@@ -66,7 +66,7 @@ def results(
     yield Lines([shared([at.point for at in points])], HEAD)
     about = [*devices(rows), gpu_state(times), *versions(rows), process_count(times)]
     yield Lines([" · ".join(filter(None, about)), *against_data_sheets(times)])
-    first = Column("point", lambda row: str(row["use"]))
+    first = Column("point" if len(points) > 1 else "use", lambda row: str(row["use"]))
     yield Table([first, *columns], rows, indent=2, tone=lambda row: str(row["tone"]), in_sections=True)
     if any(column.heading == HEADINGS["slowdown_high"] and any(map(column.text, times)) for column in columns):
         yield from (GAP, Lines([READING], QUIET))
@@ -103,10 +103,10 @@ def _growth(rows: Sequence[Row]) -> Iterator[Block]:
         return "" if value is None else f"{of.axis.symbol}^{value:.1f}"
 
     columns = [
-        Column("series", series),
+        Column("series", series, folds=True),
         Column("implementation", lambda of: of.implementation, folds=True, is_code=True),
-        Column("latency grows as", lambda of: power(of, of.latency), right),
-        Column("memory grows as", lambda of: power(of, of.memory), right),
+        Column("latency ~", lambda of: power(of, of.latency), right),
+        Column("memory ~", lambda of: power(of, of.memory), right),
     ]
     yield from (GAP, Lines([EXPONENTS], HEAD)) if found else ()
     yield Table(columns, found, indent=2)

@@ -1,13 +1,10 @@
-"""Rows of the table of results as plain values, gathered by point."""
+"""What rows of results have in common, in words."""
 
 from collections.abc import Collection, Iterable, Sequence
 
 import pandas as pd
 
-from bench.analyse.rows import UNTRIED as UNTRIED
-from bench.analyse.rows import Row as Row
-from bench.analyse.rows import grouped, point_of
-from bench.analyse.rows import plain as plain
+from bench.analyse.rows import Row, grouped, plain, point_of
 from bench.plan.cards import data_sheet, model
 from bench.plan.case import Point
 from bench.plan.work import Roof

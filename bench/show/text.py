@@ -6,7 +6,6 @@ Bounds are rounded away from what they bound, so that no sentence says more than
 import math
 from collections.abc import Collection, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
 
 from bench.plan.case import COLUMNS, OF_LAYERS, POINT_COLUMNS, RETAINED, Point
 from bench.plan.columns import ValueKind
@@ -107,11 +106,6 @@ def symbols(points: Collection[Point]) -> str:
     return f"{text}; C={width(changing)}: {changing.token_len} values in, {changing.channels} out"
 
 
-def order(point: Point) -> tuple[tuple[bool, Any], ...]:
-    """Return what sorts points by their columns, one after the other; an empty one comes last."""
-    return tuple((value is None, 0 if value is None else value) for value in vars(point).values())
-
-
 def counted(numbers: int | Collection[int], one: str, many: str = "") -> str:
     """Return a count, or the range of some: `1 point`, `3 points`, `2 to 3 processes`, empty without any.
 
@@ -154,7 +148,8 @@ def times(ratio: float, *, up: bool = True) -> str:
 
 def more(ratio: float) -> str:
     """Return what a ratio is above 1, rounded up: `3.4%`, whole from 10 % on."""
-    return f"{_percent(ratio, ROUND_CEILING)}%"
+    share = 100 * (ratio - 1)
+    return f"{_rounded(share, 0 if share >= 10 else 1, ROUND_CEILING)}%"
 
 
 def first(texts: Sequence[str], most: int) -> str:
@@ -162,14 +157,11 @@ def first(texts: Sequence[str], most: int) -> str:
     return ", ".join([*texts[:most], *(["…"] if len(texts) > most else [])])
 
 
-def any_of(names: Sequence[str]) -> str:
-    """Return names joined by `or`: `sdpa, mha or eager`; for many `sdpa, mha, eager or 2 others`."""
-    return _joined(names, "or")
-
-
 def listed(names: Sequence[str]) -> str:
-    """Return names joined by `and`."""
-    return _joined(names, "and")
+    """Return names joined by `and`: `sdpa, mha and eager`; for many `sdpa, mha, eager and 2 others`."""
+    texts = [*names] if len(names) <= MOST_LISTED + 1 else [*names[:MOST_LISTED], f"{len(names) - MOST_LISTED} others"]
+    *some, end = texts or ["others"]
+    return f"{', '.join(some)} and {end}" if some else end
 
 
 def memory_setting(points: Iterable[Point]) -> list[str]:
@@ -195,17 +187,6 @@ def _words(point: Point, columns: Collection[str]) -> list[str]:
 def _merged(columns: Collection[str]) -> set[str]:
     """Return the columns; one that is said within the words of another is replaced by that other."""
     return {COLUMNS[name].described_with or name for name in columns}
-
-
-def _joined(names: Sequence[str], last: str) -> str:
-    texts = [*names] if len(names) <= MOST_LISTED + 1 else [*names[:MOST_LISTED], f"{len(names) - MOST_LISTED} others"]
-    *some, end = texts or ["others"]
-    return f"{', '.join(some)} {last} {end}" if some else end
-
-
-def _percent(ratio: float, towards: str) -> str:
-    share = 100 * (ratio - 1)
-    return _rounded(share, 0 if share >= 10 else 1, towards)
 
 
 def _rounded(value: float, digits: int, towards: str, *, trim: bool = True) -> str:

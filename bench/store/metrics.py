@@ -146,7 +146,7 @@ _TABLE = (
         axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys", "padding"),
             "latency_low_s", "latency_high_s"),
         meaning="seconds per call: the median over processes of each process's median sample"),
-    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its 99 % interval"),
+    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its interval"),
     Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end"),
     Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
     Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
@@ -154,48 +154,45 @@ _TABLE = (
     Metric("calls_per_timing", kind=int, unit=Unit.COUNT, reported=True, only_ok=True, combined=MEDIAN,
         meaning="calls between two readings of the clock"),
     Metric("flagged_share", unit=Unit.SHARE,
-        meaning="the share of disturbed samples: other work took the core more than 20 times a second and left no "
-        "timing of the sample undisturbed, or kept more than a quarter of the cores that we leave free busy"),
+        meaning="the share of disturbed samples: other work took the core more than 20 times a second during each "
+        "timing, or kept more than a quarter of the cores that we leave free busy"),
     Metric("settled", kind=bool, reported=True, only_ok=True, combined=EVERY,
         meaning="whether warm-up reached a steady state"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
         meaning="the host's time to submit a call; on a GPU with device timing"),
     Metric("event_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
-        meaning="what two CUDA events with nothing between them show: it is part of a timing with device timing"),
+        meaning="what two CUDA events with nothing between them show, which is part of each device timing"),
     # work
     Metric("real_tokens", kind=int, unit=Unit.COUNT,
         derived=lambda case, _: sum(case.point.items) if case.point.is_padded else None,
         meaning="the tokens of all items of a call, without padding; empty if all items have the same length"),
     Metric("padding", unit=Unit.SHARE, derived=lambda case, _: _padding(case.point),
-        meaning="the share of a batch that is padding if its items are padded to the longest; empty if all items have "
-        "the same length"),
+        meaning="the share of padding if items are padded to the longest; empty if all have the same length"),
     Metric("flops", kind=int, reported=True, combined=FIRST,
-        meaning="operations of the layer's matrix products in a call; a mask leaves those of visible pairs; empty "
-        "if a layer doesn't tell"),
+        meaning="operations of the matrix products in a call, with a mask those of visible pairs; empty if unknown"),
     Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
         meaning="the bytes of input, weights and output, each moved once"),
     Metric("flops_per_s", unit=Unit.FLOPS, derived=roofline.flops_per_s,
         meaning="`flops` over `latency_s`"),
     Metric("roofline_share", unit=Unit.SHARE, derived=roofline.roofline_share,
         axis=VerticalAxis("roofline", "Share of the roofline", "share of the roofline", ()),
-        meaning="the least time that `flops` and `least_bytes` can take by the two ceilings below, the longer of both, "
-        "over `latency_s`; empty above 1: a cache holds the bytes, or the ceilings were measured in a slower state"),
+        meaning="the least time that `flops` and `least_bytes` take by the two ceilings below, over `latency_s`; empty "
+        "above 1: a cache holds the bytes, or the ceilings were measured in a slower state"),
     Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
         meaning="the most that matrix products had reached on the device, with this dtype and these threads"),
     Metric(roofline.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
         meaning="the most that a copy had written there"),
     Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
         axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens", "keys")),
-        meaning="joules per call, of calls that follow each other without a pause after the rounds: of the GPU's board "
-        "by NVML, idle power and other programs included; empty if no counter "
-        "can be read, and in mode backward"),
+        meaning="joules per call of the GPU's board by NVML, idle power and other programs included, over calls "
+        "without pauses after the rounds; empty without a counter, and in mode backward"),
     # ratio to the baseline
     Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
     Metric("speedup", unit=Unit.RATIO,
         axis=VerticalAxis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
             ("tokens", "heads", "channels", "keys", "padding"), "speedup_low", "speedup_high", relative=True),
         meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
-    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its 99 % interval"),
+    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its interval"),
     Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end"),
     Metric("log_ratio_error",
         meaning="the standard error of the logarithm of `speedup`; the interval is wider if the control says so"),
@@ -204,8 +201,8 @@ _TABLE = (
         meaning="this row's part in the error of a ratio, whose square is about the sum of the squares of both parts"),
     # among the rows of the point
     Metric("rank", kind=int,
-        meaning="the place among the ok rows of the point: 1 is `fastest` or `named`, then `open` ones, then `slower` "
-        "ones, each by `slowdown`"),
+        meaning="the place among the ok rows of the point: first `fastest` or `named`, then `open`, then `slower`, "
+        "each by `slowdown`"),
     Metric("standing", kind=str,
         meaning="`fastest`, `named`, `open` or `slower`, as below; empty if no other row is ok"),
     Metric("slowdown", unit=Unit.RATIO,
@@ -247,10 +244,9 @@ _TABLE = (
         meaning="the operators that did the work on a CPU (`CompiledFxGraph` for Inductor's), or the kernels on a GPU, "
         "in order; of another runtime what it reports, with its precision"),
     Metric("adapted_by", kind=str, reported=True, combined=FIRST,
-        meaning="how the implementation got into a module that is no layer of the suite: by its `self.attend`, by the "
-        "switch of its library, by `F.scaled_dot_product_attention`, or by `graph`, that of its call, and how many "
-        "softmaxes stay there; whether the batch is the second dimension, which embedding of token ids returns x, and "
-        "which tensor counts if several are returned"),
+        meaning="how the implementation got into a module of a package: by its `self.attend`, the switch of its "
+        "library, `F.scaled_dot_product_attention`, or its `graph`, with the softmaxes that stay there; and what "
+        "counts as its input and output"),
     Metric("error", reported=True, combined=OF_WORST_ERROR,
         meaning="the deviation from the reference, relative to the largest value, that came nearest to its tolerance"),
     Metric("tolerance", reported=True, combined=OF_WORST_ERROR, meaning="the largest that is accepted there"),

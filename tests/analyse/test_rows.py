@@ -1,12 +1,12 @@
-"""The groups of rows, and the estimates in rows."""
+"""Rows as plain values, and in groups."""
 
 import math
 
-import pytest
-
-from bench.analyse.rows import by, log_latencies
-from bench.stats.estimates import half_widths
-from tests.make.rows import timed_row
+from bench.analyse.rows import by, known, plain, speedup_of
+from bench.plan.case import Case
+from bench.stats.estimates import Interval
+from tests.make.points import vit_s
+from tests.make.results import results
 
 
 def test_rows_by_a_column_keep_their_order() -> None:
@@ -16,15 +16,11 @@ def test_rows_by_a_column_keep_their_order() -> None:
     assert [*of.items()] == [(8, [197, 50]), (1, [197, 50])]
 
 
-# estimates
-
-
-def test_the_error_of_a_latency_comes_back_from_its_interval() -> None:
-    """A table doesn't hold the degrees of freedom: a half-width is 2.576 errors, as with many; one process has none."""
-    of = log_latencies(
-        [{"latency_s": 2.0, "latency_low_s": 2 / 1.1, "latency_high_s": 2.2}, timed_row("sdpa", [math.e])]
-    )
-    assert of.value == pytest.approx([math.log(2), 1])
-    assert of.error == pytest.approx([math.log(1.1) / 2.5758, math.nan], rel=1e-4, nan_ok=True)
-    assert half_widths(of)[0] == pytest.approx(math.log(1.1))
-    assert math.isnan(of.freedom[1])
+def test_a_missing_value_is_none() -> None:
+    """What pandas calls NA, and NaN; a ratio that isn't known has no number."""
+    lost = Case(vit_s(), "sdpa")
+    cases = [Case(vit_s(), name) for name in ("eager", "mha")]
+    eager, mha, sdpa = plain(results([*cases, lost], {lost: ("oom", "")}))
+    assert (eager["num_tokens"], sdpa["latency_s"], known(math.nan)) == (197, None, None)
+    assert speedup_of(mha) == Interval(mha["speedup"], mha["speedup_low"], mha["speedup_high"])
+    assert not speedup_of(sdpa).is_known

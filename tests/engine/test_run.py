@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.rows import plain
 from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.engine import replicate
@@ -31,7 +32,6 @@ from bench.plan.errors import WrongRequest
 from bench.plan.sweep import BASE_S, POINT_S, Effort, Sweep
 from bench.sampling.rounds import Length
 from bench.show.doubts import control_warning
-from bench.show.rows import plain
 from bench.store import journal
 from bench.store.record import Record
 from tests.clock import Clock, wait_by_hand

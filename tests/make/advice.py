@@ -6,8 +6,8 @@ from typing import Any
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
+from bench.analyse.rows import plain
 from bench.analyse.summary import summarise
-from bench.show.rows import plain
 from bench.store.record import Record
 from tests.make.points import point
 from tests.make.records import timed

@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 
+from bench.analyse.rows import Row
 from bench.show.profile import blocks, row_of
-from bench.show.rows import Row
 from bench.show.terminal.console import rendered
 from bench.store.profile import Profile, ProfiledOperator
 from tests.make.profiles import STEPS, by_graph, profile, stepwise

@@ -1,15 +1,8 @@
 """Rows as plain values."""
 
+from bench.analyse.rows import plain
 from bench.plan.case import Case
-from bench.show.rows import (
-    against_data_sheets,
-    by_point,
-    facts,
-    measured,
-    plain,
-    reason,
-    unmeasured,
-)
+from bench.show.rows import against_data_sheets, by_point, facts, measured, reason, unmeasured
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.make.points import vit_s
 from tests.make.results import quick, results

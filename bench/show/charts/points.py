@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from bench.analyse.axes import AXES, groups
-from bench.analyse.rows import by, grouped, point_of
+from bench.analyse.rows import Row, by, grouped, plain, point_of
 from bench.plan.case import Point
 from bench.plan.grid import model_of
 from bench.show.charts.lines import interval, set_up, value
 from bench.show.charts.sheet import Picture, finished, legend, marks, sheet
 from bench.show.palette import style
-from bench.show.rows import Row, facts, origins, plain
+from bench.show.rows import facts, origins
 from bench.show.text import LONGEST_NAME, names, varying
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.table import baseline_of

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from bench.analyse.axes import CHANNELS, HEADS, KEYS, TOKENS, Axis, gathered, moving, places
-from bench.analyse.rows import Row, grouped, point_of
+from bench.analyse.rows import Row, grouped, plain, point_of
 from bench.analyse.standing import FASTEST, NAMED, UNDECIDED, Choice
 from bench.show.answer import certainty, choice_of, use, within
 from bench.show.charts.sheet import SMALL_SIZE, Picture, finished, sheet
 from bench.show.palette import COLOURS, style
-from bench.show.rows import devices, measured, origins, plain, process_count
+from bench.show.rows import devices, measured, origins, process_count
 from bench.show.text import parts
 from bench.stats.estimates import CONFIDENCE
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 
 from bench.analyse.change import Change
 from bench.analyse.flags import MOST_DISTURBED
+from bench.analyse.rows import Row
 from bench.plan import verdicts
 from bench.show import blocks
 from bench.show.blocks import Column
-from bench.show.rows import Row
 from bench.show.text import LONGEST_NAME, names
 from bench.store import units
 

@@ -9,6 +9,7 @@ from typing import Any
 from bench.analyse.change import Change
 from bench.analyse.duel import Outcome
 from bench.analyse.flags import launch_bound
+from bench.analyse.rows import Row
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.device import CPU, HOST
 from bench.plan.sides import SAME
@@ -17,7 +18,7 @@ from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import BAD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Folded, Lines, Table, right
 from bench.show.comparison.changes import VERDICT, disturbed, labels, time
-from bench.show.rows import Row, reason
+from bench.show.rows import reason
 from bench.show.text import capital, memory_setting, share_of, shared
 from bench.stats.estimates import Interval
 from bench.store import units

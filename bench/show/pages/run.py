@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags, legend
-from bench.analyse.rows import plain
+from bench.analyse.rows import Row, plain
 from bench.analyse.standing import by_rank
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import COMMAND, short, without_options
@@ -26,7 +26,7 @@ from bench.show.charts import catalogue
 from bench.show.charts.sheet import Picture
 from bench.show.charts.stages import by_point
 from bench.show.columns import of_page
-from bench.show.rows import Row, against_data_sheets, gpu_state, measured, unmeasured
+from bench.show.rows import against_data_sheets, gpu_state, measured, unmeasured
 from bench.store import files, units
 from bench.store.environment import VARIABLES, Environment
 from bench.store.table import RESULTS

@@ -84,7 +84,6 @@ def _parts(block: Block) -> Iterator[RenderableType]:
         case Code():
             yield from (Text(" " * CODE_INDENT + line) for line in block.lines)
         case Folded():
-            yield from _parts(Lines([block.instead] if block.instead else []))
             yield from _parts(block.notes)
 
 
@@ -107,7 +106,7 @@ class Fitting:
 
 def _widths(columns: Sequence[Column], rows: Sequence[object], room: int) -> dict[int, int]:
     """Return the width of each column that stays, by its place: those of the highest rank go while room lacks."""
-    texts = [(column.heading, *map(column.text, rows)) for column in columns]
+    texts = [map(visible, (column.heading, *map(column.text, rows))) for column in columns]
     widths = {
         place: max(cell_len(line) for text in own for line in text.splitlines() or [""])
         for place, own in enumerate(texts)
@@ -135,11 +134,14 @@ def _grid(of: Table, columns: Sequence[Column], widths: dict[int, int], rows: Se
     for place, width in widths.items():
         column = columns[place]
         grid.add_column(
-            Text(column.heading), width=width, justify="right" if column.number else "left", no_wrap=not column.folds,
+            Text(visible(column.heading)),
+            width=width,
+            justify="right" if column.number else "left",
+            no_wrap=not column.folds,
             overflow="fold" if column.folds else "ellipsis",
-        )  # fmt: skip
+        )
     shown = [columns[place] for place in widths]
     for row in rows:
-        cells = (Text(column.text(row), column.tone(row) if column.tone else "") for column in shown)
+        cells = (Text(visible(column.text(row)), column.tone(row) if column.tone else "") for column in shown)
         grid.add_row(*cells, style=of.tone(row) if of.tone else PLAIN)
     return grid
