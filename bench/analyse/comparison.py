@@ -18,7 +18,7 @@ from bench.stats.estimates import Estimates, combined, of_ratios
 from bench.stats.simultaneous import simultaneous
 from bench.store.table import COLUMNS, NUMBER, TEXT, baseline_of
 
-SIDES = ("base", "new")
+RATIO = ("change", "change_low", "change_high")
 
 OF_SIDES = ("status", "detail", "speedup", "speedup_low", "speedup_high", "processes", "latency_s", "standing")
 """Columns of both sides that a row of a comparison has."""
@@ -26,8 +26,8 @@ OF_SIDES = ("status", "detail", "speedup", "speedup_low", "speedup_high", "proce
 TYPES = {
     "verdict": TEXT,
     **{name: COLUMNS[name] for name in CASE_COLUMNS},
-    **dict.fromkeys(("change", "change_low", "change_high"), NUMBER),
-    **{f"{side}_{name}": COLUMNS[name] for name in OF_SIDES for side in SIDES},
+    **dict.fromkeys(RATIO, NUMBER),
+    **{f"{side}_{name}": COLUMNS[name] for name in OF_SIDES for side in ("base", "new")},
 }
 """The columns of a comparison with their pandas types."""
 
@@ -75,12 +75,16 @@ def compared(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) -
 
 def frame(changes: Iterable[Change]) -> pd.DataFrame:
     """Return changes as a table, a row for each; a number that doesn't apply, or is infinite, is missing."""
-    rows = []
-    for of in changes:
-        ratio = (of.ratio.value, of.ratio.low, of.ratio.high)
-        sides = [side.get(name) for name in OF_SIDES for side in (of.base, of.new)]
-        values = (of.verdict, *(of.case.columns()[name] for name in CASE_COLUMNS), *map(_number, ratio), *sides)
-        rows.append(dict(zip(TYPES, values, strict=True)))
+    rows = [
+        {
+            "verdict": of.verdict,
+            **of.case.columns(),
+            **dict(zip(RATIO, map(_number, vars(of.ratio).values()), strict=True)),
+            **{f"base_{name}": of.base.get(name) for name in OF_SIDES},
+            **{f"new_{name}": of.new.get(name) for name in OF_SIDES},
+        }
+        for of in changes
+    ]
     return pd.DataFrame(rows, columns=[*TYPES], dtype=object).astype(TYPES)
 
 
@@ -107,9 +111,9 @@ def _is_recommended(row: Row) -> bool:
 
 
 def excluded(changes: Iterable[Change]) -> tuple[float, int]:
-    """Return a share that nearly all of these judged changes exclude to exceed, and the number of those that do.
+    """Return a bound that nearly all of these judged changes are within, in whole percent, and how many are.
 
-    The share is infinite if it would be above MOST_CHANGE, and a whole number of percent otherwise.
+    It is infinite if it would be above MOST_CHANGE.
     """
     ends = sorted(max(of.ratio.high, 1 / of.ratio.low if of.ratio.low else math.inf) - 1 for of in changes)
     bound = ends[math.ceil(NEARLY_ALL * len(ends)) - 1]

@@ -218,9 +218,9 @@ def _of_use(said: str, good: Sequence[Row], planned: int) -> Iterator[str]:
     rows = sorted(
         row["speedup"] for row in good if row["speedup_low"] is not None and (row["flagged_share"] or 0) <= 0.5
     )
-    if gain := re.search(rf", (?:{NUMBER} to )?{NUMBER}x(?: \[.*\])? as fast as", said):
-        if not (_rounds(gain[1] or gain[2], rows[0]) and _rounds(gain[2], rows[-1])):
-            yield f"{gain[0]}, and ratios are {rows[0]} to {rows[-1]}"
+    gain = re.search(rf", (?:{NUMBER} to )?{NUMBER}x(?: \[.*\])? as fast as", said)
+    if gain and not (_rounds(gain[1] or gain[2], rows[0]) and _rounds(gain[2], rows[-1])):
+        yield f"{gain[0]}, and ratios are {rows[0]} to {rows[-1]}"
 
 
 def _of_others(said: str, beaten: Mapping[str, Row]) -> Iterator[str]:

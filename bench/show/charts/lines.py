@@ -9,11 +9,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from bench.analyse.axes import AXES, Axis, exponent, groups, last_two, moving, places
-from bench.analyse.rows import Row, by, plain, point_of
+from bench.analyse.rows import Row, by, grouped, plain, point_of
 from bench.show.charts.sheet import Picture, at_places, finished, logarithmic, look, name_ends, sheet
 from bench.show.palette import COLOURS, style
 from bench.show.rows import facts, is_measured, origins, process_count
-from bench.show.text import LONGEST_NAME, middle
+from bench.show.text import LONGEST_NAME, listed, middle
 from bench.stats.estimates import CONFIDENCE
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
@@ -93,15 +93,17 @@ def interval(metric: Metric, rows: Sequence[Row], what: str = "band") -> Iterato
 
 
 def without_time(group: Sequence[Row], axis: Axis) -> Iterator[str]:
-    """Yield for each status what ended so and where: `oom: eager at 1024; unsupported: mha`."""
-    all_places = places(group, axis)
+    """Yield for each status who ended so and where: `oom: eager at 1024`, `unsupported: mha`."""
+    everywhere = places(group, axis)
     for status, rows in by((row for row in group if not is_measured(row)), "status").items():
+        by_places = grouped(by(rows, "implementation").items(), lambda each: places(each[1], axis))
         words = []
-        for name, own in by(rows, "implementation").items():
-            at = [str(place) for place in places(own, axis)]
-            few = " and ".join(at) if len(at) <= MOST_PLACES else f"{len(at)} places"
-            words.append(str(name) if len(at) == len(all_places) else f"{name} at {few}")
-        yield f"{status}: {', '.join(words)}"
+        for at, members in by_places.items():
+            named = [units.percent(place) if axis.is_share else str(place) for place in at]
+            few = listed(named) if len(at) <= MOST_PLACES else f"{len(at)} places"
+            names = ", ".join(str(name) for name, _ in members)
+            words.append(names if at == everywhere else f"{names} at {few}")
+        yield f"{status}: {'; '.join(words)}"
 
 
 def _set_up_along(axes: Axes, axis: Axis, rows: Sequence[Row], varying: set[str]) -> None:

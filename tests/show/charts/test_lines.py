@@ -90,11 +90,12 @@ def test_names_do_not_overlap() -> None:
 
 
 def test_what_failed_is_told_below() -> None:
-    """A line ends before it, and has the exponent of the places that it has; one without any time is named alone."""
-    latency = tokens({**OOM, **{Case(at, "mha"): ("unsupported", "no") for at in FOUR}}, (*NAMES, "mha"))[
-        "latency", "tokens"
-    ]
-    assert {"oom: eager at 577 and 1024", "unsupported: mha"} <= {*re.split(" · |\n", words(latency))}
+    """A line ends before it, with the exponent of the places that it has; those without any time are named together."""
+    latency = tokens(
+        {**OOM, **{Case(at, name): ("unsupported", "no") for at in FOUR for name in ("mha", "flex")}},
+        (*NAMES, "mha", "flex"),
+    )["latency", "tokens"]
+    assert {"oom: eager at 577 and 1024", "unsupported: mha, flex"} <= {*re.split(" · |\n", words(latency))}
     assert [x for x, _ in series(main(latency))["eager"]] == [50, 197]
     assert {name.split()[0] for name in ends(latency)} == {*NAMES}
 
