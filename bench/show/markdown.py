@@ -65,7 +65,7 @@ def _lines(block: Lines) -> Iterator[Part]:
 
 
 def _table(block: Table) -> list[str]:
-    """Return the headings and the rows; without rows nothing."""
+    """Return the headings and the rows, a list without headings; without rows nothing."""
     if not block.rows:
         return []
     columns = block.filled.columns
@@ -75,6 +75,8 @@ def _table(block: Table) -> list[str]:
     if block.in_sections:
         for before, row in reversed([*itertools.pairwise(rows)]):
             row[0] = "" if row[0] == before[0] else row[0]
+    if not any(titles):
+        return [f"- {': '.join(row)}" for row in rows]
     return [f"| {' | '.join(line)} |" for line in (titles, rules, *rows)]
 
 
