@@ -127,5 +127,5 @@ def test_a_repository_with_folders_of_our_names_is_measured(site: Path, tmp_path
     effort = ("--no-race", "--no-control", "--processes", "1", "--budget-s", "0.1")
     text = said("run", "--impl", "eager,impls.fast:attend", *small, *effort)
     (run,) = (tmp_path / "results").glob("*-custom")
-    assert f"The long table: attention-bench show results/{run.name}" in text
+    assert f"all rows: attention-bench show results/{run.name}" in text
     assert "impls.fast:attend" in said("show", str(run))

@@ -11,7 +11,7 @@ FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
 
 MOST_DISTURBED = 0.5
-"""Of a row with a larger share of disturbed samples no ratio is told: short calls fit between two time slices of other
+"""A row with a larger share of disturbed samples decides nothing: short calls fit between two time slices of other
 processes, and long ones don't."""
 
 LAUNCH_SHARE = 0.9
@@ -73,4 +73,4 @@ def launch_bound(row: Row) -> bool:
 
 def mostly_disturbed(row: Row) -> bool:
     """Return whether other processes disturbed more than half of a row's samples."""
-    return bool((row["flagged_share"] or 0) > MOST_DISTURBED)
+    return bool((row.get("flagged_share") or 0) > MOST_DISTURBED)

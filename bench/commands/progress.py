@@ -168,7 +168,7 @@ class Progress:
 
         rows, left_s = self._run.rows(point), self._left_s()
         at = At(point, self._labels[point], tuple(rows), choice_of(rows))
-        left = units.duration(left_s) if left_s else ""
+        left = units.duration(left_s) if left_s and left_s >= 1 else ""
         self._say(log_line(at, self._numbers[point], len(self._points), left, self._sweep.baseline))
 
     def _left_s(self) -> float | None:

@@ -8,7 +8,18 @@ import pandas as pd
 
 from bench.analyse.flags import launch_bound, mostly_disturbed
 from bench.analyse.rows import Row, grouped, plain, point_of, speedup_of
-from bench.analyse.standing import ALONE, DECIDED, FASTEST, NAMED, NOTHING, UNDECIDED, Choice, choice, is_to_use
+from bench.analyse.standing import (
+    ALONE,
+    DECIDED,
+    DISTURBED,
+    FASTEST,
+    NAMED,
+    NOTHING,
+    UNDECIDED,
+    Choice,
+    choice,
+    is_to_use,
+)
 from bench.plan.case import Point
 from bench.plan.device import GRAPH, HOST, QUESTIONS
 from bench.plan.sweep import Sweep
@@ -85,6 +96,8 @@ def use(of: Choice) -> str:
     if of.standing == UNDECIDED:
         rivals = of.rivals if len(of.rivals) == 1 else [counted(len(of.rivals), "other")]
         return f"{UNDECIDED}: {' or '.join([of.name, *rivals])}"
+    if of.standing == DISTURBED:
+        return f"{UNDECIDED}: {DISTURBED}"
     if of.standing == ALONE:
         return f"{of.name} ({ALONE})"
     return of.name or of.standing

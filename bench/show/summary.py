@@ -2,22 +2,23 @@
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from bench.analyse.rows import Row
-from bench.analyse.standing import UNDECIDED, by_rank
+from bench.analyse.standing import DISTURBED, UNDECIDED, by_rank
 from bench.plan.invocation import suite
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
 from bench.show import doubts, failures
 from bench.show.answer import At, speedup_cell, tone, use, within, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
+from bench.show.columns import named, within_text
 from bench.show.rows import measured, unmeasured
-from bench.show.text import counted, more, symbols
+from bench.show.text import counted, symbols
 from bench.store import units
 from impls.catalogue import name_of
 
@@ -40,8 +41,10 @@ class Line:
 
     @property
     def row(self) -> Row | None:
-        """The row of what the line names, None if it has no time."""
-        return self.at.first if self.other is None else self.other
+        """The row of what the line names, None if it names nothing or that has no time."""
+        if self.other is None:
+            return None if self.at.choice.standing == DISTURBED else self.at.first
+        return self.other
 
     def label(self) -> str:
         """Return the name of the point on its first line."""
@@ -55,9 +58,7 @@ class Line:
         """Return what it costs at most, or the status of the other implementation if it isn't ok."""
         if self.other is None:
             return within(self.at.choice)
-        if self.other["status"] != "ok":
-            return str(self.other["status"])
-        return more(high) if (high := self.other["slowdown_high"]) else ""
+        return within_text(self.other) if self.other["status"] == "ok" else str(self.other["status"])
 
 
 def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = None) -> Iterator[Block]:
@@ -99,12 +100,21 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
         Column("within", Line.within, right),
         Column("latency", lambda line: units.seconds(line.row["latency_s"]) if line.row else "", right),
         Column(f"vs {baseline}" if baseline else "ratio", lambda line: speedup_cell(line.row, baseline)),
+        *(Column(of.heading, _of_row(of), right, rank) for rank, of in enumerate(_WIDE, start=1)),
     ]
     return [
         Table(columns, lines[:most]),
         Lines([f"… and {counted(left, 'more point')}"] if left else []),
         Lines([WITHIN, *([] if is_alone else [symbols([at.point for at in points])])], QUIET),
     ]
+
+
+_WIDE = (named("memory_bytes", None), named("kernels", None))
+"""The columns of rows that a wide terminal and a page have."""
+
+
+def _of_row(column: Column) -> Callable[[Line], str]:
+    return lambda line: column.text(line.row) if line.row and line.row["status"] == "ok" else ""
 
 
 def _others(at: At, *, alone: bool) -> list[Row]:
@@ -121,7 +131,7 @@ def where(folder: Path, page: Path | None) -> str:
 
 def go_on(command: str, effort: Effort, points: Sequence[At]) -> list[str]:
     """Return the command that measures for as long again if a point waits or isn't decided; nothing otherwise."""
-    if not any(at.waits or at.choice.standing == UNDECIDED for at in points):
+    if not any(at.waits or at.choice.standing in (UNDECIDED, DISTURBED) for at in points):
         return []
     if effort.race:
         return [f"Go on: {command} --within {math.ceil(2 * effort.seconds(len(points)))}s"]

@@ -50,7 +50,7 @@ def test_an_own_kernel_has_a_line_below_each_point_whether_it_wins_or_not() -> N
     table.loc[table["implementation"].eq("mine:two"), "status"] = "incorrect"
     own = [line.split() for line in lines(table) if line.strip().startswith("mine:")]
     assert [(cells[0], cells[1] == "incorrect") for cells in own] == [("mine:one", False), ("mine:two", True)] * 2
-    assert re.fullmatch(r"mine:one 5\d% 1.5\d* s 1.3\d*x \[.*\]", " ".join(own[0]))
+    assert re.fullmatch(r"mine:one 5\d% 1.5\d* s 1.3\d*x \[.*\] 189 KiB", " ".join(own[0]))
     alone = [line.split()[0] for line in lines(table[table["num_tokens"] == 5]) if line[:1].islower()]
     assert alone[:5] == ["implementation", "sdpa", "mine:one", "eager", "mine:two"]
 
