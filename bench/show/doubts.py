@@ -23,8 +23,8 @@ def sentences(whole: pd.DataFrame) -> list[str]:
     told = []
     if number[DISTURBED]:
         told.append(
-            f"Other processes disturbed {number[DISTURBED]} of {counted(len(rows), 'case')}: close them and run again, "
-            "or trust only differences above 5%."
+            f"Other processes disturbed {number[DISTURBED]} of {counted(len(rows), 'case')}. Close them, or trust only "
+            "differences above 5%."
         )
     if warning := control_warning(whole):
         told.append(f"{warning}.")

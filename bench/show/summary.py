@@ -100,7 +100,7 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
         Column("within", Line.within, right),
         Column("latency", lambda line: units.seconds(line.row["latency_s"]) if line.row else "", right),
         Column(f"vs {baseline}" if baseline else "ratio", lambda line: speedup_cell(line.row, baseline)),
-        *(Column(of.heading, _of_row(of), right, rank) for rank, of in enumerate(_WIDE, start=1)),
+        *(Column(of.heading, _of_row(of), of.number and right, rank) for rank, of in enumerate(_WIDE, start=1)),
     ]
     return [
         Table(columns, lines[:most]),

@@ -28,7 +28,7 @@ DOUBTS = [
     (results(CASES), []),
     (controlled(1.0, 50, 197), []),
     (summarise([record(case=case, process=n, samples=BUSY, calls_per_timing=1) for case in CASES for n in range(2)],
-        "eager"), ["Other processes disturbed 2 of 2 cases: "]),
+        "eager"), ["Other processes disturbed 2 of 2 cases. "]),
     (controlled(1.2, 50, 197, 577), ["Two runs of eager differ by up to "]),
     (results(CASES, processes=1), ["One process gives no interval: "]),
     (results(CASES, dict.fromkeys(CASES, ("oom", ""))), []),
