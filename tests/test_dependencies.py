@@ -69,7 +69,7 @@ LINES: dict[str, int] = {
     "bench.stats": 560,
     "bench.sampling": 510,
     "bench.analyse": 1860,
-    "bench.show": 2070,
+    "bench.show": 2090,
     "bench.show.terminal": 150,
     "bench.show.comparison": 480,
     "bench.show.charts": 790,
@@ -245,7 +245,7 @@ WRONG: list[tuple[str, str, list[str]]] = [
 RIGHT = [
     ("bench.plan.case", "import dataclasses\nimport torchvision_is_another_package\n"),
     ("bench.plan.sweep", "from bench.plan.case import Case\nfrom . import grid\nfrom .grid import expand\n"),
-    ("bench.show.pages.run", "from bench.show import charts, intervals\nfrom bench.stats import limits\n"),
+    ("bench.show.pages.run", "from bench.show import charts, intervals\nfrom bench.stats import best\n"),
     ("bench.measure.server", "import torch\nimport impls\nfrom bench.plan.case import Point\n"),
     ("impls.whole.mha", "import torch\nfrom impls.contract import Unsupported\n"),
 ]
