@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.analyse.flags import mostly_disturbed
+from bench.analyse.flags import is_biased
 from bench.analyse.rows import Row, grouped, numbers
 from bench.analyse.standing import DECIDED, NAMED, NOTHING, UNDECIDED, Choice, choice
 from bench.plan.case import AS_IS, Point
@@ -75,8 +75,8 @@ class Advice:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether other processes disturbed most samples of the choice, or of the model as it is."""
-        return any(mostly_disturbed(row) for row in (self.as_is, self.chosen) if row)
+        """Whether other processes may have biased the gain of the choice."""
+        return is_biased(self.chosen)
 
     @property
     def as_is(self) -> Row:

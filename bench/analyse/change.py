@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from bench.analyse.flags import mostly_disturbed
+from bench.analyse.flags import is_biased
 from bench.analyse.rows import Row
 from bench.plan.case import Case, Point
 from bench.plan.verdicts import EQUIVALENT, FASTER, JUDGED, OPEN, SLOWER
@@ -35,26 +35,14 @@ class Change:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether it is open because other processes disturbed most samples of a side."""
-        return self.verdict == OPEN and _is_disturbed(self.case, self.base, self.new)
+        """Whether it is open because other processes may have biased a side."""
+        return self.verdict == OPEN and (is_biased(self.base) or is_biased(self.new))
 
     @property
     def memory(self) -> float:
         """The memory after over the memory before, NaN if one isn't known."""
         before, after = (row.get("memory_bytes") for row in (self.base, self.new))
         return after / before if before and after else math.nan
-
-
-def _is_disturbed(case: Case, *rows: Row) -> bool:
-    return case.point.kind.has_cores and any(map(mostly_disturbed, rows))
-
-
-def judged(
-    case: Case, base: Row, new: Row, ratio: Interval, margin: float, bound: float, *, one_sided: bool = False
-) -> Change:
-    """Return the change of two measured rows with its verdict, which is OPEN if a row is disturbed."""
-    shown = judge(ratio, margin, bound, one_sided=one_sided)
-    return Change(case, OPEN if _is_disturbed(case, base, new) else shown, base, new, ratio)
 
 
 def judge(ratio: Interval, margin: float, bound: float, *, one_sided: bool = False) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from bench.analyse.change import Change, judged
+from bench.analyse.change import Change, judge
+from bench.analyse.flags import is_biased
 from bench.analyse.rows import Row, grouped, numbers, plain
 from bench.analyse.standing import DECIDED, FASTEST, NAMED
 from bench.plan import verdicts
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
-from bench.plan.verdicts import EQUIVALENCE, MARGIN
+from bench.plan.verdicts import EQUIVALENCE, MARGIN, OPEN
 from bench.stats.best import GOOD
 from bench.stats.estimates import Estimates, combined, of_ratios
 from bench.stats.simultaneous import simultaneous
@@ -68,7 +69,8 @@ def compared(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) -
         if by_status:
             changes.append(Change(case, by_status, old, young, log.exp()))
         else:
-            changes.append(judged(case, old, young, log.exp(), margin, max(margin, EQUIVALENCE)))
+            verdict = judge(log.exp(), margin, max(margin, EQUIVALENCE))
+            changes.append(Change(case, OPEN if is_biased(old) or is_biased(young) else verdict, old, young, log.exp()))
     rank = [*verdicts.VERDICTS].index
     return sorted(changes, key=lambda of: (rank(of.verdict), round(_number(of.ratio.value) or 1.0, 3)))
 

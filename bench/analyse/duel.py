@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bench.analyse.change import Change, judged
+from bench.analyse.change import Change, judge
 from bench.analyse.rows import Row, speedup_of
 from bench.analyse.standing import Answer
 from bench.plan.case import Case, Point
@@ -36,7 +36,8 @@ def change(point: Point, rows: Sequence[Row], before: str, after: str, bound: fl
         return Change(case, DIFFERENT, old, new)
     if {old.get("status"), new.get("status")} != {"ok"} or new.get("speedup") is None:
         return Change(case, NOT_MEASURED, old, new)
-    return judged(case, old, new, speedup_of(new), 0.0, bound, one_sided=True)
+    speedup = speedup_of(new)
+    return Change(case, judge(speedup, 0.0, bound, one_sided=True), old, new, speedup)
 
 
 def answer(of: Contrasts, before: str, after: str, bound: float, allow: float | None, replicates: int) -> Answer:
@@ -140,10 +141,9 @@ class Outcome:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether a longer race may decide a change, or what is allowed; none makes up for disturbed samples."""
-        undecided = [of for of in self.changes if of.verdict == OPEN]
-        undecided += self.unmet if self.allowed == UNDECIDED else []
-        return self.verdict not in LOST and not all(of.is_disturbed for of in undecided)
+        """Whether a longer race may decide a change, or what is allowed."""
+        is_open = any(of.verdict == OPEN for of in self.changes)
+        return self.verdict not in LOST and (is_open or self.allowed == UNDECIDED)
 
     @property
     def is_bad(self) -> bool:
@@ -156,5 +156,5 @@ class Outcome:
 
 
 def _kept(of: Change, allow: float) -> str:
-    shown = judged(of.case, of.base, of.new, of.ratio, allow, allow, one_sided=True).verdict
+    shown = judge(of.ratio, allow, allow, one_sided=True)
     return {SLOWER: EXCEEDED, OPEN: UNDECIDED}.get(shown, KEPT)

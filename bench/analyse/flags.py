@@ -10,9 +10,9 @@ from impls.catalogue import name_of
 FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
 
-MOST_DISTURBED = 0.5
-"""A row with a larger share of disturbed samples decides nothing: short calls fit between two time slices of other
-processes, and long ones don't."""
+MOST_DISTURBED, ALIKE = 0.5, 1.5
+"""If more samples than this share are disturbed, a ratio beyond the second number may be biased: short calls fit
+between two time slices of other processes, long ones don't. Calls that take about as long are disturbed alike."""
 
 LAUNCH_SHARE = 0.9
 """A loop of calls waits for the host if submitting a call takes at least this share of the wall time."""
@@ -71,6 +71,7 @@ def launch_bound(row: Row) -> bool:
     return bool(row["host_s"] is not None and row["host_s"] >= share * row["latency_s"])
 
 
-def mostly_disturbed(row: Row) -> bool:
-    """Return whether other processes disturbed more than half of a row's samples."""
-    return bool((row.get("flagged_share") or 0) > MOST_DISTURBED)
+def is_biased(row: Row) -> bool:
+    """Return whether other processes may have biased a row's ratio to the baseline."""
+    is_unlike = max(ratio, 1 / ratio) > ALIKE if (ratio := row.get("speedup")) else False
+    return is_unlike and (row.get("flagged_share") or 0) > MOST_DISTURBED

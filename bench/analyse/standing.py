@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.analyse.flags import mostly_disturbed
 from bench.analyse.rows import Row
 from bench.plan.case import AS_IS, CONTROL
 from bench.plan.verdicts import OPEN, SLOWER
@@ -26,9 +25,6 @@ NAMED: Final = "named"
 
 UNDECIDED: Final = "not decided"
 """The standing of a choice that may cost more than DECIDED, or whose cost is not known."""
-
-DISTURBED: Final = "disturbed"
-"""The standing of a choice of which other processes disturbed most samples."""
 
 ALONE: Final = "only one measured"
 NOTHING: Final = "nothing was measured"
@@ -115,8 +111,8 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
 class Choice:
     """The implementation to use at a point, by the rows of a table.
 
-    `standing` is FASTEST, or NAMED if `bound` is at most DECIDED; else UNDECIDED, or DISTURBED. It is ALONE or NOTHING
-    if fewer than two implementations were measured, and NOT_TOLD if the rows don't say it.
+    `standing` is FASTEST, or NAMED if `bound` is at most DECIDED; else UNDECIDED. It is ALONE or NOTHING if fewer than
+    two implementations were measured, and NOT_TOLD if the rows don't say it.
     `name` is the first by rank, also if nothing is decided. `bound` is the most that it can cost, as a ratio to the
     fastest: 1 for the fastest, NaN if unknown. `rivals` are the others that may be the fastest, by rank.
     """
@@ -150,8 +146,6 @@ def choice(rows: Sequence[Row]) -> Choice:
         str(first["implementation"]),
         tuple(str(row["implementation"]) for row in others if row["standing"] == OPEN),
     )
-    if mostly_disturbed(first):
-        return Choice(DISTURBED, name, rivals=rivals)
     if first["standing"] == FASTEST:
         return Choice(FASTEST, name, 1.0)
     bound = math.nan if first["slowdown_high"] is None else float(first["slowdown_high"])

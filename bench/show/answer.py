@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bench.analyse.flags import launch_bound, mostly_disturbed
+from bench.analyse.flags import is_biased, launch_bound
 from bench.analyse.rows import Row, grouped, plain, point_of, speedup_of
 from bench.analyse.standing import (
     ALONE,
     DECIDED,
-    DISTURBED,
     FASTEST,
     NAMED,
     NOTHING,
@@ -96,8 +95,6 @@ def use(of: Choice) -> str:
     if of.standing == UNDECIDED:
         rivals = of.rivals if len(of.rivals) == 1 else [counted(len(of.rivals), "other")]
         return f"{UNDECIDED}: {' or '.join([of.name, *rivals])}"
-    if of.standing == DISTURBED:
-        return f"{UNDECIDED}: {DISTURBED}"
     if of.standing == ALONE:
         return f"{of.name} ({ALONE})"
     return of.name or of.standing
@@ -140,7 +137,7 @@ def speedup_cell(row: Row | None, baseline: str | None) -> str:
         return ""
     if row["implementation"] == baseline:
         return "baseline"
-    if row["speedup"] is not None and mostly_disturbed(row):
+    if is_biased(row):
         return "disturbed"
     return intervals.ratio(speedup_of(row)) if row["speedup"] is not None else ""
 
@@ -217,7 +214,7 @@ def _bound(rows: Sequence[Row], points: Sequence[At]) -> str:
 
 def _gain(good: Sequence[tuple[At, Row]], baseline: str | None) -> str:
     """Return how fast a choice is beside the baseline, empty if it is the baseline, or if no ratio is sure."""
-    rows = [row for _, row in good if row["speedup_low"] is not None and not mostly_disturbed(row)]
+    rows = [row for _, row in good if row["speedup_low"] is not None and not is_biased(row)]
     if not rows or rows[0]["implementation"] == baseline:
         return ""
     if len(good) == 1:

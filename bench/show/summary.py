@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse.rows import Row
-from bench.analyse.standing import DISTURBED, UNDECIDED, by_rank
+from bench.analyse.standing import UNDECIDED, by_rank
 from bench.plan.invocation import suite
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
@@ -41,10 +41,8 @@ class Line:
 
     @property
     def row(self) -> Row | None:
-        """The row of what the line names, None if it names nothing or that has no time."""
-        if self.other is None:
-            return None if self.at.choice.standing == DISTURBED else self.at.first
-        return self.other
+        """The row of what the line names, None if it has no time."""
+        return self.at.first if self.other is None else self.other
 
     def label(self) -> str:
         """Return the name of the point on its first line."""
@@ -131,7 +129,7 @@ def where(folder: Path, page: Path | None) -> str:
 
 def go_on(command: str, effort: Effort, points: Sequence[At]) -> list[str]:
     """Return the command that measures for as long again if a point waits or isn't decided; nothing otherwise."""
-    if not any(at.waits or at.choice.standing in (UNDECIDED, DISTURBED) for at in points):
+    if not any(at.waits or at.choice.standing == UNDECIDED for at in points):
         return []
     if effort.race:
         return [f"Go on: {command} --within {math.ceil(2 * effort.seconds(len(points)))}s"]

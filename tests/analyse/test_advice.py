@@ -121,8 +121,8 @@ def test_a_graph_alone_is_no_recommendation(
 
 def test_a_disturbed_ratio_is_no_recommendation() -> None:
     """Short calls fit between two time slices of other processes, and long ones don't."""
-    of = advised({"as_is": 1.0, "eager": 0.7})
-    rows = {**of.rows, "as_is": {**of.as_is, "flagged_share": 0.6}}
+    of = advised({"as_is": 1.0, "eager": 0.5})
+    rows = {**of.rows, "eager": {**of.rows["eager"], "flagged_share": 0.6}}
     assert (of.recommendation, dataclasses.replace(of, rows=rows).recommendation) == ("eager", None)
 
 

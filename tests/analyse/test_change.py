@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bench.analyse.change import Change, judge, judged
+from bench.analyse.change import Change, judge
 from bench.plan.case import AFTER, Case
 from bench.plan.verdicts import EQUIVALENT, FASTER, OPEN, SLOWER
 from bench.stats.estimates import Interval
@@ -56,23 +56,6 @@ def test_a_change_is_that_of_each_value_in_the_interval(ends: list[float], share
     assume(all(not math.isclose(end, limit) for end in ends for limit in limits))
     inverse = judge(Interval(1.0, 1 / high, 1 / low), margin, bound)
     assert inverse == {FASTER: SLOWER, SLOWER: FASTER}.get(verdict, verdict)
-
-
-@pytest.mark.parametrize(
-    ("device", "base", "new", "verdict"),
-    [
-        ("cpu", 0.5, 0.1, SLOWER),
-        ("cpu", None, None, SLOWER),
-        ("cpu", 0.6, 0.1, OPEN),
-        ("cpu", 0.1, 0.6, OPEN),
-        ("cuda", 0.6, 0.6, SLOWER),
-    ],
-)
-def test_a_change_of_disturbed_rows_is_open(device: str, base: float | None, new: float | None, verdict: str) -> None:
-    """Short calls fit between two time slices of other processes and long ones don't; a GPU has no such slices."""
-    old, young = {"flagged_share": base}, {"flagged_share": new}
-    of = judged(Case(point(device=device), AFTER), old, young, Interval(0.5, 0.4, 0.6), **RUNS)
-    assert (of.verdict, of.is_disturbed, of.is_judged) == (verdict, verdict == OPEN, verdict != OPEN)
 
 
 def test_memory_is_relative_to_the_first_side() -> None:

@@ -149,7 +149,6 @@ def test_the_verdict_is_the_worst_of_all_points(changes: list[Change], verdict: 
         ([of(*SLOW)], 0.07, KEPT, 0, False),
         ([of(*FAST), of(*UNSURE), of(*SLOW, tokens=9)], 0.02, EXCEEDED, 1, True),
         ([of(*FAST), of(*UNSURE)], 0.02, UNDECIDED, 1, False),
-        ([of(*SLOW, flagged_share=0.9)], 0.02, UNDECIDED, 1, False),
         *[([of(*FAST), each], allow, None, 0, True) for each in LOST for allow in (None, 0.5)],
     ],
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.flags import flags, legend, mostly_disturbed
+from bench.analyse.flags import flags, is_biased, legend
 
 SURE: dict[str, Any] = {
     "implementation": "sdpa", "device": "cpu", "timing": "host", "latency_s": 0.1, "flagged_share": 0.0, "host_s": None,
@@ -39,7 +39,17 @@ def test_the_legend_explains_each_letter_once() -> None:
     assert [flag.letter for flag in legend([*flags(throttled), *flags(disturbed)])] == ["D", "T"]
 
 
-@pytest.mark.parametrize(("share", "is_so"), [(None, False), (0.5, False), (0.51, True)])
-def test_a_row_is_mostly_disturbed_if_more_than_half_of_its_samples_are(share: float | None, is_so: bool) -> None:
-    """A GPU's samples have no share, or 0."""
-    assert mostly_disturbed({**SURE, "flagged_share": share}) is is_so
+@pytest.mark.parametrize(
+    ("share", "speedup", "is_so"),
+    [
+        (None, 6.6, False),
+        (0.5, 6.6, False),
+        (0.51, 6.6, True),
+        (0.51, 0.2, True),
+        (0.51, 1.4, False),
+        (0.51, None, False),
+    ],
+)
+def test_other_processes_bias_ratios_of_unlike_calls(share: float | None, speedup: float | None, is_so: bool) -> None:
+    """Short calls fit between two time slices of theirs, long ones don't; a GPU's samples have no share, or 0."""
+    assert is_biased({**SURE, "flagged_share": share, "speedup": speedup}) is is_so

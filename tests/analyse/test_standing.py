@@ -12,7 +12,6 @@ from bench.analyse.rows import Row
 from bench.analyse.standing import (
     ALONE,
     BEHIND,
-    DISTURBED,
     FASTEST,
     NAMED,
     NOT_TOLD,
@@ -175,13 +174,12 @@ def row(name: str, rank: int, standing: str | None = None, high: float | None = 
             Choice(NAMED, "a", 1.1, ("b", "c")),
         ),
         ([row("b", 2, OPEN, 1.02), row("a", 1, NAMED, 1.11)], Choice(UNDECIDED, "a", 1.11, ("b",))),
-        ([{**row("a", 1, FASTEST, 1.0), "flagged_share": 0.6}], Choice(DISTURBED, "a")),
         ([row("a", 1, NAMED, 1.01)], Choice(NAMED, "a", 1.01)),
         ([row("b", 2, OPEN, 1.05)], Choice(NOT_TOLD)),
         ([], Choice(NOTHING)),
         ([row("a", 1)], Choice(ALONE, "a")),
     ],
-    ids=["fastest", "named", "not decided", "disturbed", "rivals left out", "named one left out", "nothing", "alone"],
+    ids=["fastest", "named", "not decided", "rivals left out", "named one left out", "nothing", "alone"],
 )
 def test_the_rows_of_a_point_say_what_to_use(rows: list[Row], chosen: Choice) -> None:
     """By rank, whatever their order; one that may cost more than 10 % is not recommended."""

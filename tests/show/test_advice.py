@@ -160,7 +160,7 @@ TRACED = advised({"as_is": 1.0, "graph": 0.7, "sdpa": 0.7}, settings=BY_GRAPH)
             "Not decided: as_is or eager (within #%). A longer --within decides."),
         (with_rows(SLOWER, as_is={"standing": "named", "slowdown_high": None}, eager={"standing": "open"}),
             "Not decided: as_is or eager (no bound). A longer --within decides."),
-        (with_rows(FASTER, as_is={"flagged_share": 0.9}),
+        (with_rows(FASTER, eager={"flagged_share": 0.9}),
             "Not decided: other processes disturbed most samples. Close them and run again."),
         (advised({"as_is": 1.0}), "Keep the model as it is: no other setting was measured."),
         (TRACED, "Keep the model as it is: sdpa is #x [#, #] as fast in the traced model, but graph, the traced model "

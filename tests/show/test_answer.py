@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 import pytest
 
-from bench.analyse.standing import ALONE, DISTURBED, FASTEST, NAMED, NOT_TOLD, NOTHING, UNDECIDED, Choice
+from bench.analyse.standing import ALONE, FASTEST, NAMED, NOT_TOLD, NOTHING, UNDECIDED, Choice
 from bench.plan.case import Case, Point
 from bench.plan.sweep import Sweep
 from bench.show.answer import answer, certainty, points_of, speedup_cell, words
@@ -25,7 +25,6 @@ OOM = ("oom", "")
         (Choice(NAMED, "sdpa", 1.0041, ("mha",)), "sdpa, within 0.5%", 0.957),
         (Choice(UNDECIDED, "sdpa", 1.131, ("mha",)), "not decided: sdpa or mha (within 14%)", 0.0),
         (Choice(UNDECIDED, "sdpa", math.nan, ("mha", "eager")), "not decided: sdpa or 2 others (no bound)", 0.0),
-        (Choice(DISTURBED, "sdpa"), "not decided: disturbed", 0.0),
         (Choice(ALONE, "sdpa"), "sdpa (only one measured)", 0.0),
         (Choice(NOTHING), NOTHING, 0.0),
         (Choice(NOT_TOLD), NOT_TOLD, 0.0),
@@ -105,4 +104,4 @@ def test_a_ratio_that_other_processes_disturbed_is_not_told() -> None:
     assert speedup_cell({**first, "flagged_share": 0.6}, "eager") == "disturbed"
     assert (speedup_cell(first, "sdpa"), speedup_cell(None, "eager")) == ("baseline", "")
     busy = timed(AT, {"eager": 2.0, "sdpa": 1.0}).assign(flagged_share=0.6)
-    assert answer(points_of(busy), "eager")[0].startswith("Not decided: disturbed at N=50; ")
+    assert answer(points_of(busy), "eager") == ["Use sdpa: the fastest at all 3 points."]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 
 from bench.analyse.change import Change
-from bench.analyse.flags import MOST_DISTURBED
 from bench.analyse.rows import Row
 from bench.plan import verdicts
 from bench.show import blocks
@@ -39,11 +38,3 @@ def time(row: Row) -> str:
     """Return the time of a side, or its status if it isn't ok; empty if the side has no such row."""
     status = row.get("status")
     return units.seconds(row["latency_s"]) if status == "ok" else status or ""
-
-
-def disturbed(changes: Iterable[Change]) -> list[str]:
-    """Return in a sentence how many changes are open because other processes disturbed them; none if no change is."""
-    if number := sum(change.is_disturbed for change in changes):
-        rows, their = ("1 row is", "its") if number == 1 else (f"{number} rows are", "their")
-        return [f"{rows} open because more than {units.percent(MOST_DISTURBED)} of {their} samples were disturbed"]
-    return []

@@ -17,7 +17,7 @@ from bench.plan.verdicts import DIFFERENT, EQUIVALENT, FASTER, LOST, NOT_MEASURE
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import BAD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Folded, Lines, Table, right
-from bench.show.comparison.changes import VERDICT, disturbed, labels, time
+from bench.show.comparison.changes import VERDICT, labels, time
 from bench.show.rows import reason
 from bench.show.text import capital, memory_setting, share_of, shared
 from bench.stats.estimates import Interval
@@ -53,7 +53,7 @@ def blocks(of: Outcome, command: str, doubts: Sequence[str] = ()) -> Iterator[Bl
     """
     yield Lines([headline(of)], HEAD)
     yield Lines([*_allowed(of)], BAD if of.is_bad else PLAIN)
-    yield Lines([*doubts, *disturbed(of.changes), *_same_code(of)], WARNING)
+    yield Lines([*doubts, *_same_code(of)], WARNING)
     yield Lines([*_launch_bound(of), shared({each.point for each in of.changes})])
     yield Table(_columns(of), of.changes)
     yield Lines(_legend(of), QUIET)

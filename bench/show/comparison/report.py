@@ -13,7 +13,7 @@ from bench.analyse.comparison import excluded, frame, no_longer_to_use
 from bench.plan import verdicts
 from bench.plan.verdicts import EVENTS, FASTER, NEWLY_FAILING, SLOWER
 from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
-from bench.show.comparison.changes import VERDICT, disturbed, labels, time
+from bench.show.comparison.changes import VERDICT, labels, time
 from bench.show.rows import reason
 from bench.show.text import capital, counted, first, shared
 from bench.store import units
@@ -58,7 +58,8 @@ def _named(some: Iterable[Change], among: Sequence[Change]) -> str:
 
 def notes(base: SavedRun, new: SavedRun, changes: Sequence[Change]) -> Iterator[str]:
     """Yield what differs between two runs beside their rows, and what makes rows open."""
-    yield from disturbed(changes)
+    if number := sum(change.is_disturbed for change in changes):
+        yield f"{counted(number, 'row')} left open: other processes disturbed most of the samples"
     efforts = [run.effort for run in (base, new)]
     if None not in efforts and efforts[0] != efforts[1]:
         old, young = (vars(effort) for effort in efforts)

@@ -73,10 +73,10 @@ def test_the_answer_on_one_point_has_the_ratio_and_the_memory(memory: int | None
 
 
 def test_what_is_not_decided_may_take_longer() -> None:
-    """The answer has the time that it took, and nothing foretells how long it takes; disturbed samples stay so."""
+    """The answer has the time that it took, and nothing foretells how long it takes."""
     assert "40s" in headline(outcome(of(*UNSURE)))
     undecided = [outcome(of(*UNSURE)), outcome(of(*SLOW), allow=0.05), outcome(of(1.1, math.nan, math.nan))]
-    decided = [outcome(of(*SLOW)), outcome(of(*UNSURE, flagged_share=0.9)), outcome(of(*UNSURE), LOST[0])]
+    decided = [outcome(of(*SLOW)), outcome(of(*UNSURE), LOST[0])]
     for each in (*undecided, *decided):
         assert ("A longer --within may decide." in said(each)) == (each in undecided)
         assert "nan" not in said(each)
