@@ -248,7 +248,7 @@ def _undecided(left: Sequence[At], points: Sequence[At]) -> list[str]:
         return []
     if not points[1:]:
         return [f"{capital(words(left[0].choice))}."]
-    if len(left) <= MOST_NAMED:
+    if len(left) <= MOST_NAMED and len(left) < len(points):
         each = (f"{words(at.choice).removeprefix(f'{UNDECIDED}: ')} at {at.label}" for at in left)
         return [f"{capital(UNDECIDED)}: {'; '.join(each)}."]
     return [f"{capital(UNDECIDED)} at {share_of(len(left), len(points))} points."]

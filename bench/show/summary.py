@@ -17,7 +17,7 @@ from bench.show import doubts, failures
 from bench.show.answer import At, speedup_cell, tone, use, within, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.columns import named, within_text
-from bench.show.rows import measured, unmeasured
+from bench.show.rows import measured
 from bench.show.text import counted, symbols
 from bench.store import units
 from impls.catalogue import name_of
@@ -53,10 +53,8 @@ class Line:
         return use(self.at.choice) if self.other is None else str(self.other["implementation"])
 
     def within(self) -> str:
-        """Return what it costs at most, or the status of the other implementation if it isn't ok."""
-        if self.other is None:
-            return within(self.at.choice)
-        return within_text(self.other) if self.other["status"] == "ok" else str(self.other["status"])
+        """Return what it costs at most."""
+        return within(self.at.choice) if self.other is None else within_text(self.other)
 
 
 def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = None) -> Iterator[Block]:
@@ -83,7 +81,7 @@ def answer_blocks(points: Sequence[At], baseline: str | None) -> Iterator[Lines]
 def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LINES) -> list[Block]:
     """Return a line for each point, what its columns mean, and how many points are left out for others.
 
-    Below a point stand the implementations of a user's own that aren't the one to use; of a run with one point, all.
+    Below a point stand measured rows of a user's own that aren't the one to use; of a run with one point, all rows.
     """
     begun, is_alone = [at for at in points if at.rows], len(points) == 1
     lines = [line for at in begun for line in (Line(at), *(Line(at, row) for row in _others(at, alone=is_alone)))]
@@ -112,11 +110,11 @@ _WIDE = (named("memory_bytes", None), named("kernels", None))
 
 
 def _of_row(column: Column) -> Callable[[Line], str]:
-    return lambda line: column.text(line.row) if line.row and line.row["status"] == "ok" else ""
+    return lambda line: column.text(line.row) if line.row else ""
 
 
 def _others(at: At, *, alone: bool) -> list[Row]:
-    rows = (*by_rank(measured(at.rows)), *unmeasured(at.rows))
+    rows = by_rank(measured(at.rows))
     names = {str(row["implementation"]) for row in rows if alone or name_of(str(row["implementation"])).is_own}
     named = {at.choice.name} if at.choice.is_decided else set()
     return [row for row in rows if row["implementation"] in names - named]

@@ -44,15 +44,15 @@ def test_of_many_points_the_last_are_counted() -> None:
 
 
 def test_an_own_kernel_has_a_line_below_each_point_whether_it_wins_or_not() -> None:
-    """With its bound, time and ratio, or its status; of an only point all implementations have one."""
+    """With its bound, time and ratio; of an only point all implementations have one, and failures have their table."""
     at = [vit_s(num_tokens=tokens) for tokens in (5, 197)]
     table = timed(at, {"eager": 2.0, "sdpa": 1.0, "mine:one": 1.5, "mine:two": 1.6}, 3)
     table.loc[table["implementation"].eq("mine:two"), "status"] = "incorrect"
     own = [line.split() for line in lines(table) if line.strip().startswith("mine:")]
-    assert [(cells[0], cells[1] == "incorrect") for cells in own] == [("mine:one", False), ("mine:two", True)] * 2
+    assert [cells[0] for cells in own] == ["mine:one"] * 2
     assert re.fullmatch(r"mine:one 5\d% 1.5\d* s 1.3\d*x \[.*\] 189 KiB", " ".join(own[0]))
     alone = [line.split()[0] for line in lines(table[table["num_tokens"] == 5]) if line[:1].islower()]
-    assert alone[:5] == ["implementation", "sdpa", "mine:one", "eager", "mine:two"]
+    assert alone[:4] == ["implementation", "sdpa", "mine:one", "eager"]
 
 
 def test_a_baseline_that_failed_comes_first() -> None:
