@@ -2,6 +2,7 @@
 
 import argparse
 
+from bench.analyse.rows import plain
 from bench.commands import put, say
 from bench.engine.admission import check_devices
 from bench.plan.errors import WrongRequest
@@ -21,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise WrongRequest(f"--top {arguments.top} must be at least 1")
     saved = arguments.run
-    table = saved.table
+    table, rows = saved.table, plain(saved.table)
     if not saved.is_folder:
         raise WrongRequest(f"{saved} is a file; profile needs the run folder, to write traces/ into it")
     cases = traces.chosen(table, arguments.case, saved.baseline or "")
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     status = FINE
     for traced in traces.write(cases, saved.folder):
         say(f"{traced.case.name}: {traced.reason or traced.trace}")
-        row = show.row_of(table, traced.case)
+        row = show.row_of(rows, traced.case)
         if traced.profile is None:
             status = status if row is None else BAD
         else:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.analyse.profile import operator_table
+from bench.analyse.rows import grouped, plain, point_of
 from bench.analyse.standing import by_rank
 from bench.engine.pool import scratch
 from bench.engine.replicate import now
@@ -19,7 +20,6 @@ from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, refusing, unknown
 from bench.plan.layers import LAYERS
 from bench.sampling.requests import Profiled, Trace
-from bench.show.rows import by_point
 from bench.store.profile import TRACES, Profile, file_name, save
 from bench.store.record import Origin
 from bench.store.table import cases
@@ -133,7 +133,7 @@ def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
 
 def _fastest_and_baselines(measured: pd.DataFrame, baseline: str) -> list[Case]:
     selected: list[Case] = []
-    for point, rows in by_point(measured).items():
+    for point, rows in grouped(plain(measured), point_of).items():
         names = [row["implementation"] for row in by_rank(rows)]
         selected += [Case(point, name) for name in names if name in (names[0], baseline)]
     return selected

@@ -1,25 +1,22 @@
 """What is shown of a profile, in a terminal and on a page: its times, operators, kernels and stages."""
 
 import math
-from collections.abc import Sequence
-
-import pandas as pd
+from collections.abc import Iterable, Sequence
 
 from bench.analyse import profile as analyse
-from bench.analyse.rows import Row
+from bench.analyse.rows import Row, point_of
 from bench.plan.case import Case
 from bench.show.blocks import GAP, HEAD, WARNING, Block, Lines, Table, of_texts
 from bench.show.palette import short_name
-from bench.show.rows import by_point
 from bench.show.text import counted, parts
 from bench.store import units
 from bench.store.profile import BACKWARD, Kernel, Profile, ProfiledOperator
 
 
-def row_of(table: pd.DataFrame, case: Case) -> Row | None:
+def row_of(rows: Iterable[Row], case: Case) -> Row | None:
     """Return the row of a case in the results of its run, None if the run didn't measure it."""
-    rows = by_point(table).get(case.point, [])
-    return next((row for row in rows if row["implementation"] == case.implementation), None)
+    own = (row for row in rows if row["implementation"] == case.implementation)
+    return next((row for row in own if point_of(row) == case.point), None)
 
 
 def blocks(profile: Profile, row: Row | None, top: int) -> list[Block]:

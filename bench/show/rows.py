@@ -2,9 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-import pandas as pd
-
-from bench.analyse.rows import Row, grouped, plain, point_of
+from bench.analyse.rows import Row
 from bench.plan.cards import data_sheet, model
 from bench.plan.case import Point
 from bench.plan.work import Roof
@@ -12,11 +10,6 @@ from bench.show.text import counted, parts
 from bench.store import units
 from bench.store.metrics import Unit
 from bench.store.roofline import roof_of
-
-
-def by_point(table: pd.DataFrame) -> dict[Point, list[Row]]:
-    """Return the rows of each point, in the order in which the points come."""
-    return grouped(plain(table), point_of)
 
 
 def measured(rows: Sequence[Row]) -> list[Row]:

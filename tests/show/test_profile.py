@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from bench.analyse.rows import Row
+from bench.analyse.rows import Row, plain
 from bench.show.profile import blocks, row_of
 from bench.show.terminal.console import rendered
 from bench.store.profile import Profile, ProfiledOperator
@@ -82,9 +82,9 @@ def test_the_runs_own_latency_and_a_doubt_stand_beside_it() -> None:
     """The first lines say if the profile was taken elsewhere, if the run lacks the case, and what can be trusted."""
     here = profile()
     table = results([here.case])
-    row = row_of(table, here.case)
+    row = row_of(plain(table), here.case)
     assert row is not None
-    assert row_of(table, profile("eager").case) is None
+    assert row_of(plain(table), profile("eager").case) is None
     assert lines(here)[1].endswith("(+2.0%); not measured in the run")
     assert lines(here, row=row)[1].endswith(" in the run")
     elsewhere = replace(here, origin=replace(ORIGIN, env_id="another"))

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags, legend
-from bench.analyse.rows import Row, plain
+from bench.analyse.rows import Row
 from bench.analyse.standing import by_rank
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import COMMAND, short, without_options
@@ -79,10 +79,10 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         below_pictures=[Lines([f"{short()} plot {shlex.quote(saved.folder.name)} draws all others."], QUIET)]
         if len(pictures) > MOST_PICTURES
         else [],
-        profiles=[*_profiles(saved)],
+        profiles=[*_profiles(saved, rows)],
         rows=Table(of_page(baseline), rows[:MOST_ROWS]),
         below_rows=_below(rows, saved),
-        method=[definitions({fact: str(value) for fact, value in _facts(saved) if value}), *_again(saved),
+        method=[definitions({fact: str(value) for fact, value in _facts(saved, rows) if value}), *_again(saved),
             Lines(METHOD, is_list=True)],
         script=Markup(script),  # noqa: S704 # our own
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -105,11 +105,11 @@ def _below(rows: Sequence[Row], saved: AnalysedRun) -> list[Block]:
     ]
 
 
-def _profiles(saved: AnalysedRun) -> Iterator[tuple[Picture, list[tuple[str, list[Block]]]]]:
+def _profiles(saved: AnalysedRun, rows: Sequence[Row]) -> Iterator[tuple[Picture, list[tuple[str, list[Block]]]]]:
     """Yield the picture of each point with profiles, and what a terminal shows of each of its cases."""
     pictures = catalogue.of_profiles(saved.profiles)
     for picture, members in zip(pictures, by_point(saved.profiles).values(), strict=True):
-        shown = [show.blocks(each, show.row_of(saved.table, each.case), MOST_OPERATORS) for each in members]
+        shown = [show.blocks(each, show.row_of(rows, each.case), MOST_OPERATORS) for each in members]
         names = [each.case.implementation for each in members]
         yield picture, [(name, blocks[1:]) for name, blocks in zip(names, shown, strict=True)]
 
@@ -127,9 +127,8 @@ def _again(saved: AnalysedRun) -> list[Block]:
     return [Lines(["To measure this again:"]), Code([command], "sh")] if command else []
 
 
-def _facts(saved: AnalysedRun) -> Iterator[tuple[str, Any]]:
+def _facts(saved: AnalysedRun, rows: Sequence[Row]) -> Iterator[tuple[str, Any]]:
     """Yield what is known of the machine and the software, and empty values."""
-    rows = plain(saved.table)
     yield "run", saved.folder.resolve().name
     for name, column in (("device", "device_name"), ("torch", "torch_version"), ("commit", "commit")):
         yield name, ", ".join(dict.fromkeys(str(row[column]) for row in rows if row[column]))
