@@ -35,7 +35,7 @@ BELOW: dict[str, set[str]] = {
     "bench.measure": {"bench.modules", "bench.sampling", "bench.machine", "bench.plan", "impls", DECLARED},
     "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan", DECLARED},
     "bench.profiling": {
-        "bench.engine", "bench.measure", "bench.modules", "bench.show", "bench.analyse", "bench.sampling",
+        "bench.engine", "bench.measure", "bench.modules", "bench.analyse", "bench.sampling",
         "bench.machine", "bench.store", "bench.plan", DECLARED,
     },
     "bench.commands": {
