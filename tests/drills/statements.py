@@ -147,10 +147,14 @@ def _rounds(text: str, value: float) -> bool:
 
 def _is_ratio(cell: str, row: Row) -> bool:
     if cell in ("baseline", "disturbed"):
-        return bool((row["implementation"] == row["baseline"]) if cell == "baseline" else row["flagged_share"] > 0.5)
+        return row["implementation"] == row["baseline"] if cell == "baseline" else _is_biased(row)
     numbers = re.findall(r"\d[\d.]*", cell)
     ends = [row["speedup"], *([row["speedup_low"], row["speedup_high"]] if len(numbers) > 1 else [])]
     return all(_rounds(said, of) for said, of in zip(numbers, ends, strict=True))
+
+
+def _is_biased(row: Row) -> bool:
+    return (row["flagged_share"] or 0) > 0.5 and not 1 / 1.5 <= row["speedup"] <= 1.5
 
 
 def _is_bound(cell: str, row: Row) -> bool:
@@ -215,9 +219,7 @@ def _of_use(said: str, good: Sequence[Row], planned: int) -> Iterator[str]:
         total = int(where[3] or where[2])
         if (int(where[2]), total) != (len(good), planned):
             yield f"{len(good)} of {planned} points, and it says {where[0]}"
-    rows = sorted(
-        row["speedup"] for row in good if row["speedup_low"] is not None and (row["flagged_share"] or 0) <= 0.5
-    )
+    rows = sorted(row["speedup"] for row in good if row["speedup_low"] is not None and not _is_biased(row))
     gain = re.search(rf", (?:{NUMBER} to )?{NUMBER}x(?: \[.*\])? as fast as", said)
     if gain and not (_rounds(gain[1] or gain[2], rows[0]) and _rounds(gain[2], rows[-1])):
         yield f"{gain[0]}, and ratios are {rows[0]} to {rows[-1]}"
