@@ -8,7 +8,7 @@ import pandas as pd
 
 from bench.analyse.rows import UNTRIED
 from bench.plan.case import POINT_COLUMNS
-from bench.plan.errors import WrongRequest, unknown
+from bench.plan.errors import WrongRequest, unknown_names
 from bench.store.table import COLUMNS
 
 ALLOWED = (
@@ -16,6 +16,9 @@ ALLOWED = (
     ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple,
 )  # fmt: skip
 """What an expression is made of: nothing that runs code."""
+
+LISTED = "the columns in results/README.md"
+"""Where the names of columns are listed."""
 
 RULE = "columns compared by ==, !=, <, <=, >, >= or in, joined by and, or, not: batch > 1 and dtype == 'float32'"
 
@@ -35,7 +38,7 @@ def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
         raise WrongRequest(wrong)
     for name in (node.id for node in nodes if isinstance(node, ast.Name)):
         if name not in COLUMNS:
-            raise WrongRequest(f"{unknown('column', name, COLUMNS)}; a text stands in quotes")
+            raise WrongRequest(f"{unknown_names('column', [name], COLUMNS, LISTED)}; a text stands in quotes")
     try:
         holds = table.eval(expression.strip(), engine="python")
     except (TypeError, ValueError, KeyError, NotImplementedError) as error:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.selection import most_important, point_count, went_wrong, where
+from bench.analyse.selection import LISTED, most_important, point_count, went_wrong, where
 from bench.commands import in_format, put, say
 from bench.commands.arguments import MOST_POINTS, TOP
-from bench.plan.errors import WrongRequest, unknown
+from bench.plan.errors import WrongRequest, unknown_names
 from bench.plan.statuses import FINE
 from bench.show import columns
 from bench.show.results import results
@@ -48,7 +48,7 @@ def _columns(names: str | None) -> Sequence[str]:
     asked = [name.strip() for name in names.split(",")] if names else []
     for name in asked:
         if name not in COLUMNS:
-            raise unknown("column", name, COLUMNS)
+            raise WrongRequest(unknown_names("column", [name], COLUMNS, LISTED))
     return asked
 
 
