@@ -72,8 +72,8 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--columns",
         metavar="A,B,…",
-        help="these columns, by their names in results/README.md (default: those that fit in 100 characters; in CSV "
-        "and JSON those of results.csv)",
+        help="these columns, by their names in results/README.md (default: latency_s, speedup, slowdown_high, "
+        "memory_bytes and kernels; in CSV and JSON those of results.csv)",
     )
     parser.add_argument(
         "--format", choices=COMPARE_FORMATS, default=COMPARE_FORMATS[0], help=f"(default: {COMPARE_FORMATS[0]})"

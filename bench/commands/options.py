@@ -109,7 +109,7 @@ def add(group: Callable[[str], AddOption]) -> None:
         metavar="A,B,…",
         help="statuses that fail a point, for any implementation: "
         f"{', '.join(FAILURES)}; or {NONE} "
-        "(default: your own implementation isn't ok, the device isn't there, or nothing could be measured)",
+        "(default: your own isn't ok, the baseline failed, the device isn't there, or nothing could be measured)",
     )
 
 
