@@ -116,7 +116,7 @@ def _of_row(column: Column) -> Callable[[Line], str]:
 def _others(at: At, *, alone: bool) -> list[Row]:
     rows = by_rank(measured(at.rows))
     names = {str(row["implementation"]) for row in rows if alone or name_of(str(row["implementation"])).is_own}
-    named = {at.choice.name} if at.choice.is_decided else set()
+    named = set() if at.choice.standing == UNDECIDED else {at.choice.name}
     return [row for row in rows if row["implementation"] in names - named]
 
 
