@@ -11,8 +11,8 @@ from bench.plan.statuses import FINE
 def run(arguments: argparse.Namespace) -> int:
     """Write report.html into the folder of a run, and print its path."""
     saved: AnalysedRun = arguments.run
-    if saved.path.is_file() and saved.is_alone:
-        raise WrongRequest(f"{saved} is a table alone; expected a run folder, which has the samples too")
+    if saved.path.is_file():
+        raise WrongRequest(f"{saved} is a table; expected a run folder, whose journal has more")
     from bench.show.pages import run as page  # slow to import
 
     say(str(page.write(saved)))

@@ -19,9 +19,8 @@ def test_the_page_lies_in_the_folder_of_the_run(tmp_path: Path, printed: Printed
 
 
 def test_what_is_no_run_is_refused_with_one_line(tmp_path: Path, refused: Printed) -> None:
-    """A table alone, and a run without rows."""
+    """A table, whose page would lack what the journal has, and a run without rows."""
     run = runs.of(tmp_path / "run", [Case(vit_s(), "eager")])
-    alone = (run / "results.csv").rename(tmp_path / "alone.csv")
-    assert "expected a run folder" in refused("report", alone)
+    assert "expected a run folder" in refused("report", run / "results.csv")
     (run / "journal.jsonl").write_bytes(b"")
     assert "holds no rows" in refused("report", run)
