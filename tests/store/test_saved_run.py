@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import bench
-from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL
 from bench.plan.errors import CannotWrite, WrongRequest
 from bench.plan.sweep import Effort, Sweep
@@ -19,6 +18,7 @@ from tests.make import profiles
 from tests.make.advice import POINT, looks
 from tests.make.points import vit_s
 from tests.make.records import environment, record
+from tests.make.results import summarise
 
 SWEEP = Sweep("mine", (vit_s(),), ("eager", "sdpa"), "sdpa", Effort(bound=0.07))
 

@@ -14,7 +14,6 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from bench.analyse.rows import grouped, plain, point_of
-from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.show.answer import choice_of
 from bench.show.charts import catalogue, stages
@@ -25,7 +24,7 @@ from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from bench.store.units import seconds
 from tests.make.points import vit_s
 from tests.make.profiles import profile, stepwise
-from tests.make.results import modelled, results
+from tests.make.results import modelled, results, summarise
 from tests.show.charts.drawn import made, main, overlaps, series, texts, words
 
 TWO = ["eager", "sdpa"]
