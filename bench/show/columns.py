@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bench.analyse.flags import flags
-from bench.analyse.rows import Row
+from bench.analyse.rows import Row, is_measured
 from bench.analyse.standing import FASTEST
 from bench.show.answer import speedup_cell
 from bench.show.blocks import Column
-from bench.show.rows import is_measured
 from bench.show.text import cut, more
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.rows import Row
-from bench.analyse.standing import UNDECIDED, by_rank
+from bench.analyse.rows import Row, measured
+from bench.analyse.standing import UNDECIDED
 from bench.plan.invocation import suite
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
@@ -17,7 +17,6 @@ from bench.show import doubts, failures
 from bench.show.answer import At, speedup_cell, tone, use, within, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.columns import named, within_text
-from bench.show.rows import measured
 from bench.show.text import counted, symbols
 from bench.store import units
 from impls.catalogue import name_of
@@ -114,7 +113,7 @@ def _of_row(column: Column) -> Callable[[Line], str]:
 
 
 def _others(at: At, *, alone: bool) -> list[Row]:
-    rows = by_rank(measured(at.rows))
+    rows = measured(at.rows)
     names = {str(row["implementation"]) for row in rows if alone or name_of(str(row["implementation"])).is_own}
     named = {at.choice.name} if at.choice.is_decided else set()
     return [row for row in rows if row["implementation"] in names - named]

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from bench.analyse.rows import measured
 from bench.analyse.standing import by_rank
 from bench.plan.case import CONTROL, Case
 from bench.show.answer import answer, points_of, words
 from bench.show.doubts import control_warning
-from bench.show.rows import measured
 from tests.drills.statements import is_upper, of_answer
 from tests.make.points import vit_s
 from tests.make.records import samples

@@ -6,13 +6,13 @@ from operator import itemgetter
 
 import pandas as pd
 
-from bench.analyse.rows import Row, grouped, plain, point_of
+from bench.analyse.rows import Row, grouped, is_measured, plain, point_of
 from bench.plan.case import COLUMNS
 from bench.plan.work import Roof
 from bench.show.charts.sheet import Picture, finished, legend, logarithmic, marks, sheet
 from bench.show.palette import COLOURS as INKS
 from bench.show.palette import style
-from bench.show.rows import against_data_sheets, devices, is_measured, origins
+from bench.show.rows import against_data_sheets, devices, origins
 from bench.show.text import parts
 from bench.store import units
 from bench.store.roofline import roof_of, work_of
