@@ -24,18 +24,13 @@ from bench.show.blocks import (
     definitions,
     right,
 )
-from bench.show.columns import HEADINGS
+from bench.show.columns import HEADINGS, WITHIN
 from bench.show.doubts import control_warning
 from bench.show.rows import against_data_sheets, devices, gpu_state, process_count, versions
 from bench.show.text import differences, shared, varying
 
-READING = (
-    "within: at most this much slower than the fastest (99% confidence, this run). Ratios are paired within rounds, "
-    "so they are not quotients of the latencies"
-)
+READING = f"{WITHIN}. Ratios are paired within rounds, so they are not quotients of the latencies"
 """How the columns are to be read."""
-
-EXPONENTS = "Growth between the last two sizes"
 
 
 def results(
@@ -98,5 +93,5 @@ def _growth(rows: Sequence[Row]) -> Iterator[Block]:
         Column("latency ~", lambda of: power(of, of.latency), right),
         Column("memory ~", lambda of: power(of, of.memory), right),
     ]
-    yield from (GAP, Lines([EXPONENTS], HEAD)) if found else ()
+    yield from (GAP, Lines(["Growth between the last two sizes"], HEAD)) if found else ()
     yield Table(columns, found, indent=2)
