@@ -13,7 +13,7 @@ from bench.analyse.standing import DECIDED, NAMED, NOTHING, UNDECIDED, Choice, c
 from bench.plan.case import AS_IS, Point
 from bench.plan.verdicts import SLOWER
 from bench.stats.estimates import UNKNOWN, Interval, interval, mean, t_quantile
-from bench.store.saved_run import Seen
+from bench.store.looks import Seen
 from impls.catalogue import GRAPH, name_of
 
 LITTLE = 1.1

@@ -1,4 +1,4 @@
-"""Runs on disk, and what a page of one has: the data of its script, and packed text."""
+"""Runs on disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
