@@ -13,7 +13,7 @@ from bench.analyse.standing import DECIDED, NAMED, NOTHING, UNDECIDED, Choice, c
 from bench.plan.case import AS_IS, Point
 from bench.plan.verdicts import SLOWER
 from bench.stats.estimates import UNKNOWN, Interval, interval, mean, t_quantile
-from bench.store.saved_run import Seen
+from bench.store.looks import Seen
 from impls.catalogue import GRAPH, name_of
 
 LITTLE = 1.1
@@ -49,7 +49,7 @@ class Advice:
         """The setting to use: the model as it is, unless it is slower than the one that is named."""
         if self.as_is.get("status") != "ok":
             return Choice(NOTHING)
-        best = choice([row for row in self.rows.values() if row["status"] == "ok"])
+        best = choice([*self.rows.values()])
         if best.name in (AS_IS, "") or self.as_is["standing"] == SLOWER:
             return best
         bound = math.nan if self.as_is["slowdown_high"] is None else float(self.as_is["slowdown_high"])

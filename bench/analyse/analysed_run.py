@@ -1,34 +1,101 @@
-"""A saved run with what its records say together."""
+"""A saved run: what is in its folder or its results file, and what its records say together."""
 
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from bench.analyse.rows import grouped
 from bench.analyse.summary import Summary
 from bench.plan.errors import WrongRequest
-from bench.plan.sweep import Sweep
-from bench.store import table
+from bench.plan.sweep import Effort, Sweep
+from bench.store import environment, journal, plan, profile, table
+from bench.store.environment import Environment
+from bench.store.profile import Profile
 from bench.store.record import Record
-from bench.store.saved_run import SavedRun
+
+PLOTS = "plots"
+PAGE = "report.html"
 
 
-class AnalysedRun(SavedRun):
-    """A saved run with what its records say together, each part computed once, when it is needed.
+class AnalysedRun:
+    """A saved run, by the path of its folder or of its results file; each part is read or computed once, when needed.
 
-    The results of a folder are those of its journal; without one, those of its results.csv.
+    `known` are parts by their names that need no reading, because this process has made them.
+    More can be written if it `is_folder`. A results file that isn't called results.csv `is_alone`: files beside it
+    belong to another run. `folder` has the results; `plots`, `page` and `traces` are in it, and may not exist.
+    Every part raises WrongRequest if its file can't be read or is broken.
     """
+
+    def __init__(self, path: str | Path, **known: Any) -> None:
+        vars(self).update(known)
+        self.path = Path(path)
+        self.is_folder = self.path.is_dir()
+        self.is_alone = not self.is_folder and self.path.name != table.RESULTS
+        self.folder = self.path if self.is_folder else self.path.parent
+        self.plots, self.page, self.traces = self.folder / PLOTS, self.folder / PAGE, self.folder / profile.TRACES
+
+    def __str__(self) -> str:
+        return str(self.path)
 
     @cached_property
     def whole(self) -> pd.DataFrame:
-        """The results as in a saved run, from the journal of a run folder; raises WrongRequest if there are none."""
+        """The results with the rows of the control, nothing of which commands a terminal; WrongRequest without any.
+
+        Those of a folder are those of its journal; without one, those of its results.csv.
+        """
         if not (self.is_folder and self.contents.path.exists()):
-            return super().whole
+            return table.visible(table.load(self.path))
         if self.planned is None or not self.contents.records:
             raise WrongRequest(f"{self.contents.path} holds no rows, or no plan of them")
         return table.visible(self.results)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The results, one row per case of an implementation; raises WrongRequest if there are none."""
+        return table.without_control(self.whole)
+
+    @property
+    def baseline(self) -> str | None:
+        """The implementation that speed-ups refer to, None if the table doesn't name exactly one."""
+        return table.baseline_of(self.table)
+
+    @cached_property
+    def environment(self) -> Environment | None:
+        """The environment of the run, None if it isn't known."""
+        return None if self.is_alone else environment.load(self.folder)
+
+    @cached_property
+    def planned(self) -> Sweep | None:
+        """The plan of the run, None if it isn't known."""
+        return None if self.is_alone else plan.of(self.contents)
+
+    @property
+    def effort(self) -> Effort | None:
+        """The effort that was asked for, None if it isn't known."""
+        return self.planned.effort if self.planned else None
+
+    @property
+    def records(self) -> list[Record]:
+        """The journal's records that count, in the order in which they were measured; none without a journal."""
+        return self.contents.records
+
+    @property
+    def notices(self) -> list[str]:
+        """One line for each fault of the journal."""
+        return self.contents.notices()
+
+    @cached_property
+    def profiles(self) -> list[Profile]:
+        """The profiles of the run's cases."""
+        return [] if self.is_alone else profile.load(self.folder)
+
+    @cached_property
+    def contents(self) -> journal.Contents:
+        """The lines of the journal, none if there is no journal."""
+        return journal.Contents(self.path) if self.is_alone else journal.scan(self.folder)
 
     @cached_property
     def results(self) -> pd.DataFrame:

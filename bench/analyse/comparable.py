@@ -4,16 +4,16 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.change import Change
 from bench.plan.case import CASE_COLUMNS
 from bench.store.environment import differences
-from bench.store.saved_run import SavedRun
 
 STEADY = 0.15
 """If raw times changed by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
 
 
-def unlike_conditions(base: SavedRun, new: SavedRun) -> list[str]:
+def unlike_conditions(base: AnalysedRun, new: AnalysedRun) -> list[str]:
     """Return how the machines or the software of two runs differ.
 
     Their environments say it; if these are unknown or equal, the env_ids of shared cases do: a run that moved between

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,7 @@ from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.verdicts import EQUIVALENCE, MARGIN, OPEN
 from bench.stats.best import GOOD
-from bench.stats.estimates import Estimates, combined, of_ratios
-from bench.stats.simultaneous import simultaneous
+from bench.stats.estimates import Estimates, differences, of_ratios, simultaneous
 from bench.store.table import COLUMNS, NUMBER, TEXT, baseline_of
 
 RATIO = ("change", "change_low", "change_high")
@@ -188,15 +188,13 @@ def _by_status(base: Row, new: Row, *, is_baseline: bool) -> str:
 
 def _log_changes(pairs: Pairs) -> Estimates:
     """Return the changes of the log speed-ups, which have no error without an interval on both sides."""
-    sides = [_log_speedups(rows) for rows in zip(*pairs.values(), strict=True)]
-    value, error, freedom = (
-        np.stack([getattr(of, name) for of in sides], axis=-1) for name in ("value", "error", "freedom")
-    )
-    return combined(np.array([-1.0, 1.0]), Estimates(value, np.where(error > 0, error, np.nan), freedom))
+    before, after = (_log_speedups(rows) for rows in zip(*pairs.values(), strict=True))
+    return differences(after, before)
 
 
 def _log_speedups(rows: Sequence[Row]) -> Estimates:
-    """Return the logarithms of the rows' speed-ups."""
+    """Return the logarithms of the rows' speed-ups; a ratio to itself, which is 1 without scatter, has no error."""
     value, low, high = (numbers(rows, name) for name in ("speedup", "speedup_low", "speedup_high"))
     freedom = numbers(rows, "log_ratio_freedom")
-    return of_ratios(value, low, high, np.where(np.isnan(freedom), USUAL_FREEDOM, freedom))
+    logs = of_ratios(value, low, high, np.where(np.isnan(freedom), USUAL_FREEDOM, freedom))
+    return replace(logs, error=np.where(logs.error > 0, logs.error, np.nan))

@@ -35,7 +35,7 @@ def distortion(profile: Profile) -> str:
     share, others, cores = overhead(profile), profile.others_cores or 0.0, profile.cores or 1
     if others > BUSY_SHARE * max(1, cores - profile.case.point.threads) and not is_on_gpu(profile):
         return (
-            f"Other processes used {others:.1f} of {cores} cores while this was profiled: times and shares can't be "
+            f"Other processes used {others:.1f} of {cores} cores during the profile, so its times and shares can't be "
             "trusted; counts and bytes hold. Profile again on a quiet machine."
         )
     if share > HEAVY and is_on_gpu(profile):
@@ -46,7 +46,7 @@ def distortion(profile: Profile) -> str:
             "batch makes operators longer."
         )
     if share < -HEAVY:
-        return "The device changed its speed while this was profiled: counts and bytes hold. Profile again."
+        return "The device changed its speed during the profile, so only counts and bytes hold. Profile again."
     return ""
 
 

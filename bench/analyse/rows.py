@@ -55,6 +55,21 @@ def plain(table: pd.DataFrame) -> list[Row]:
     return [dict(zip(table.columns, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
+def measured(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that are ok and hold a time, in their order."""
+    return [row for row in rows if is_measured(row)]
+
+
+def unmeasured(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows without a time, in their order."""
+    return [row for row in rows if not is_measured(row)]
+
+
+def is_measured(row: Row) -> bool:
+    """Return whether a row is ok and holds a time."""
+    return row.get("status") == "ok" and row.get("latency_s") is not None
+
+
 def numbers(rows: Sequence[Row], column: str) -> Array:
     """Return the numbers of a column, NaN for what a row lacks."""
     return np.array([math.nan if row.get(column) is None else row[column] for row in rows], dtype=np.float64)

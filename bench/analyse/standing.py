@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bench.analyse.rows import Row
+from bench.analyse.rows import Row, measured
 from bench.plan.case import AS_IS, CONTROL
 from bench.plan.verdicts import OPEN, SLOWER
 from bench.stats.best import GOOD, bounds, ends, growth
@@ -50,7 +50,7 @@ class Place:
 
     `standing` is FASTEST if all others are shown to be slower, NAMED for the one to use otherwise, OPEN if it may be
     the fastest, SLOWER if it is shown not to be; None without a rival. `slowdown` is its time relative to
-    the fastest, with bounds that hold at once for the rows of the point; None if that isn't known.
+    the fastest, with the bounds of `stats.best`; None without a rival.
     """
 
     rank: int
@@ -134,21 +134,19 @@ def by_rank(rows: Sequence[Row]) -> list[Row]:
 
 
 def choice(rows: Sequence[Row]) -> Choice:
-    """Return the implementation to use, given measured rows of one point, of which some may be left out."""
-    rows = [row for row in rows if is_to_use(str(row["implementation"]))]
+    """Return the implementation to use, by the rows of one point, of which some may be left out."""
+    rows = [row for row in measured(rows) if is_to_use(str(row["implementation"]))]
     compared = by_rank([row for row in rows if row["standing"]])
     if not compared and len(rows) == 1:
         return Choice(ALONE, str(rows[0]["implementation"]))
     if not compared or compared[0]["standing"] not in (FASTEST, NAMED):
         return Choice(NOT_TOLD if rows else NOTHING)
     first, *others = compared
-    name, rivals = (
-        str(first["implementation"]),
-        tuple(str(row["implementation"]) for row in others if row["standing"] == OPEN),
-    )
+    name = str(first["implementation"])
     if first["standing"] == FASTEST:
         return Choice(FASTEST, name, 1.0)
     bound = math.nan if first["slowdown_high"] is None else float(first["slowdown_high"])
+    rivals = tuple(str(row["implementation"]) for row in others if row["standing"] == OPEN)
     return Choice(NAMED if bound <= DECIDED else UNDECIDED, name, bound, rivals)
 
 

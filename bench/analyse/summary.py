@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from bench.analyse.rows import Row, grouped, known
 from bench.analyse.standing import (
@@ -28,7 +27,7 @@ from bench.stats.estimates import MEDIAN_EFFICIENCY, MOST_FACTOR, Array, Estimat
 from bench.store.journal import latest
 from bench.store.metrics import combine, derive
 from bench.store.record import SCHEMA_VERSION, STATUSES, Record
-from bench.store.table import COLUMNS, of_rows
+from bench.store.table import COLUMNS
 
 FLAGGED_PER_S = 20
 """A sample is flagged if more involuntary context switches a second interrupt it. A switch may cost a millisecond, so
@@ -135,9 +134,9 @@ class Summary:
         latest = self._points[point].values.variances[:, -1:]
         return float(np.nanmedian(latest)) / (self._pooled.process_variance or math.inf) if latest.size else 0.0
 
-    def measured_s(self, points: Iterable[Point] | None = None) -> float:
-        """Return the seconds in which these points were measured, all of them if none are given."""
-        return sum(self._points[point].effort_s for point in (self._points if points is None else points))
+    def measured_s(self) -> float:
+        """Return the seconds in which all points were measured."""
+        return sum(each.effort_s for each in self._points.values())
 
     def period(self) -> tuple[datetime, datetime] | None:
         """Return when the first replicate began and when the last one ended, as far as beginnings and samples tell.
@@ -183,16 +182,6 @@ class Summary:
     def all_rows(self) -> list[Row]:
         """Return the rows of all points; the control has no rank, because it is no implementation."""
         return [cells for point in self for cells in self.rows(point)]
-
-
-def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
-    """Return the table of results of the records, a row per case in the order of their first record."""
-    return of_rows(of_records(records, baseline).all_rows())
-
-
-def of_records(records: Iterable[Record], baseline: str) -> Summary:
-    """Return the summary of the records of a run."""
-    return Summary(baseline, grouped(records, lambda record: record.case.point).values())
 
 
 def row(case: Case, records: Sequence[Record]) -> dict[str, Any]:

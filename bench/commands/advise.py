@@ -29,7 +29,7 @@ from bench.show.blocks import GAP, Block, Lines
 from bench.show.doubts import sentences
 from bench.show.markdown import markdown
 from bench.show.terminal.console import console
-from bench.store import saved_run as stored
+from bench.store.looks import save_looks
 from bench.store.table import RESULTS
 from impls.catalogue import COMPILED, SOURCES, advised, name_of, split, with_option
 
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         within_s = asked.effort.seconds(len(asked.points))
         answers = _seen(asked, pool, LOOK_SHARE * within_s, is_quiet)
     folder = options.run_folder(arguments, "advise")
-    stored.save_looks({each.point: each.looks for each in answers}, folder)
+    save_looks({each.point: each.looks for each in answers}, folder)
     if not is_quiet:
         put([block for each in answers for block in show.before(each)])
     is_asked = bool(arguments.anyway or named)

@@ -163,11 +163,11 @@ class Progress:
 
     def _print(self, point: Point) -> None:
         """Print the line of a point, with what it says so far."""
-        from bench.show.answer import At, choice_of
+        from bench.show.answer import At
         from bench.show.summary import log_line
 
         rows, left_s = self._run.rows(point), self._left_s()
-        at = At(point, self._labels[point], tuple(rows), choice_of(rows))
+        at = At(point, self._labels[point], tuple(rows))
         left = units.duration(left_s) if left_s and left_s >= 1 else ""
         self._say(log_line(at, self._numbers[point], len(self._points), left, self._sweep.baseline))
 

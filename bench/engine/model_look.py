@@ -16,7 +16,7 @@ from bench.plan.grid import DEFAULTS, expand
 from bench.plan.names import libraries
 from bench.plan.statuses import BAD
 from bench.sampling.requests import Describe, Look, Looked, Shape
-from bench.store.saved_run import Seen
+from bench.store.looks import Seen
 
 WRONG = ("error", "unsupported")
 """The ends of a look at a model that can't be used at all; the others come from the machine."""

@@ -13,8 +13,7 @@ from bench.plan.case import AS_IS, OF_LAYERS
 from bench.show import intervals
 from bench.show.answer import bound_by_host, speedup_cell, within, words
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table
-from bench.show.columns import IMPLEMENTATION, named
-from bench.show.summary import WITHIN
+from bench.show.columns import IMPLEMENTATION, WITHIN, named
 from bench.show.text import capital, counted, listed, memory_setting, parts, times
 from bench.stats.estimates import MOST_FACTOR, Interval
 from bench.store import units

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
 from bench.analyse.flags import is_biased, launch_bound
-from bench.analyse.rows import Row, grouped, plain, point_of, speedup_of
+from bench.analyse.rows import Row, grouped, measured, plain, point_of, speedup_of, unmeasured
 from bench.analyse.standing import (
     ALONE,
     DECIDED,
@@ -16,6 +17,7 @@ from bench.analyse.standing import (
     NOTHING,
     UNDECIDED,
     Choice,
+    by_rank,
     choice,
     is_to_use,
 )
@@ -23,7 +25,6 @@ from bench.plan.case import Point
 from bench.plan.device import GRAPH, HOST, QUESTIONS
 from bench.plan.sweep import Sweep
 from bench.show import blocks, intervals
-from bench.show.rows import measured, unmeasured
 from bench.show.text import LONGEST_NAME, capital, counted, listed, more, names, share_of, times
 from bench.stats.best import GOOD
 from bench.store import units
@@ -36,7 +37,7 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class At:
-    """What a run says of one point: its rows, its name among the others, and the implementation to use.
+    """What a run says of one point: its name among the others, and its rows by rank, failures last.
 
     `planned` is the number of implementations that the run's plan has, 0 if that isn't known. A point of the plan that
     the run has not come to has no rows.
@@ -45,8 +46,12 @@ class At:
     point: Point
     label: str
     rows: tuple[Row, ...]
-    choice: Choice
     planned: int = 0
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The implementation to use."""
+        return choice(self.rows)
 
     def row(self, name: str) -> Row | None:
         """Return the row of an implementation, None if it was not measured."""
@@ -73,11 +78,6 @@ class At:
         return self.cases - len(self.rows)
 
 
-def choice_of(rows: Sequence[Row]) -> Choice:
-    """Return the implementation to use, by the rows of one point, of which some may be left out."""
-    return choice(measured(rows))
-
-
 def points_of(table: pd.DataFrame, planned: Sweep | None = None) -> list[At]:
     """Return what a table of results says of each of its points, in their order, then the other points of its plan."""
     rows_at = grouped(plain(without_control(table)), point_of)
@@ -85,7 +85,7 @@ def points_of(table: pd.DataFrame, planned: Sweep | None = None) -> list[At]:
     number = len(planned.implementations) if planned else 0
     labels = names([*rows_at, *others], LONGEST_NAME)
     return [
-        At(point, labels[point], tuple(rows), choice_of(rows), number)
+        At(point, labels[point], (*by_rank(measured(rows)), *unmeasured(rows)), number)
         for point, rows in [*rows_at.items(), *((point, []) for point in others)]
     ]
 

@@ -1,4 +1,4 @@
-"""What is shown, as blocks. `terminal/console.py`, `markdown.py` and `pages/parts/macros.html` write them."""
+"""What is shown, as blocks. `terminal/console.py`, `markdown.py` and `pages/parts/page.html` write them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bench.analyse.flags import flags
-from bench.analyse.rows import Row
+from bench.analyse.rows import Row, is_measured
 from bench.analyse.standing import FASTEST
 from bench.show.answer import speedup_cell
 from bench.show.blocks import Column
-from bench.show.rows import is_measured
 from bench.show.text import cut, more
 from bench.store import units
 from bench.store.metrics import COLUMNS as METRICS
@@ -41,6 +40,9 @@ MEANINGS: Mapping[str, str] = {
     "`fused` (one operator of another runtime computes the core), `compiled`",
 }
 """What the columns mean whose cells say more than a value in its unit."""
+
+WITHIN = "within: at most this much slower than the fastest (99% confidence, this run)"
+"""What a table says of that column."""
 
 IMPLEMENTATION = Column("implementation", lambda row: str(row["implementation"]), folds=True, is_code=True)
 LETTERS = Column("doubt", lambda row: "".join(flag.letter for flag in flags(row)) if is_measured(row) else "")
@@ -88,7 +90,7 @@ def _plain(name: str, value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def latency_text(row: Row) -> str:
+def _latency(row: Row) -> str:
     """Return a latency with half the width of its interval, as `84.0 ms ±9.7%`, or the status of a row without one."""
     if not is_measured(row):
         return str(row["status"])
@@ -96,7 +98,7 @@ def latency_text(row: Row) -> str:
     return " ".join(filter(None, (units.seconds(row["latency_s"]), width)))
 
 
-def within_text(row: Row) -> str:
+def _within(row: Row) -> str:
     """Return how much slower than the fastest of its point a row is at most: `fastest`, `3.4%`, empty if unknown."""
     if row["standing"] == FASTEST:
         return FASTEST
@@ -104,8 +106,8 @@ def within_text(row: Row) -> str:
 
 
 TEXTS: Mapping[str, Callable[[Row], str]] = {
-    "latency_s": latency_text,
-    "slowdown_high": within_text,
+    "latency_s": _latency,
+    "slowdown_high": _within,
     "kernels": lambda row: algorithm(row["kernels"]),
 }
 """The cells that say more than a value in its unit."""

@@ -7,8 +7,7 @@ import pandas as pd
 
 from bench.analyse.control import control
 from bench.analyse.flags import DISTURBED, LAUNCH_BOUND, ONE_PROCESS, Flag, flags
-from bench.analyse.rows import Row, plain
-from bench.show.rows import measured
+from bench.analyse.rows import Row, measured, plain
 from bench.show.text import counted, differences, more, varying
 from bench.store.table import cases, without_control
 

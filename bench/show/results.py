@@ -6,8 +6,7 @@ import pandas as pd
 
 from bench.analyse.axes import Exponent, exponents, moving
 from bench.analyse.flags import Flag, flags, legend
-from bench.analyse.rows import UNTRIED, Row
-from bench.analyse.standing import by_rank
+from bench.analyse.rows import UNTRIED, Row, is_measured, measured
 from bench.plan.sweep import Sweep
 from bench.show import failures
 from bench.show.answer import At, points_of, tone, words
@@ -25,27 +24,13 @@ from bench.show.blocks import (
     definitions,
     right,
 )
-from bench.show.columns import HEADINGS
+from bench.show.columns import HEADINGS, WITHIN
 from bench.show.doubts import control_warning
-from bench.show.rows import (
-    against_data_sheets,
-    devices,
-    gpu_state,
-    is_measured,
-    measured,
-    process_count,
-    unmeasured,
-    versions,
-)
+from bench.show.rows import against_data_sheets, devices, gpu_state, process_count, versions
 from bench.show.text import differences, shared, varying
 
-READING = (
-    "within: at most this much slower than the fastest (99% confidence, this run). Ratios are paired within rounds, "
-    "so they are not quotients of the latencies"
-)
+READING = f"{WITHIN}. Ratios are paired within rounds, so they are not quotients of the latencies"
 """How the columns are to be read."""
-
-EXPONENTS = "Growth between the last two sizes"
 
 
 def results(
@@ -80,7 +65,7 @@ def results(
 def _rows(at: At, label: str) -> Iterator[Row]:
     """Yield the rows of a point in their order, with what to use there and their tone."""
     use = f"{label}{words(at.choice)}"
-    for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows)):
+    for row in at.rows:
         failed = QUIET if row["status"] in UNTRIED else BAD
         of_time = tone(at.choice) if row["implementation"] == at.choice.name else PLAIN
         yield {**row, "use": use, "tone": of_time if is_measured(row) else failed}
@@ -108,5 +93,5 @@ def _growth(rows: Sequence[Row]) -> Iterator[Block]:
         Column("latency ~", lambda of: power(of, of.latency), right),
         Column("memory ~", lambda of: power(of, of.memory), right),
     ]
-    yield from (GAP, Lines([EXPONENTS], HEAD)) if found else ()
+    yield from (GAP, Lines(["Growth between the last two sizes"], HEAD)) if found else ()
     yield Table(columns, found, indent=2)

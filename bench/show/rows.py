@@ -12,21 +12,6 @@ from bench.store.metrics import Unit
 from bench.store.roofline import roof_of
 
 
-def measured(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that are ok and hold a time, in their order."""
-    return [row for row in rows if is_measured(row)]
-
-
-def unmeasured(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows without a time, in their order."""
-    return [row for row in rows if not is_measured(row)]
-
-
-def is_measured(row: Row) -> bool:
-    """Return whether a row is ok and holds a time."""
-    return row.get("status") == "ok" and row.get("latency_s") is not None
-
-
 def reason(row: Row) -> str:
     """Return a row's detail on one line, empty if it has none."""
     return " ".join((row["detail"] or "").split())

@@ -2,22 +2,21 @@
 
 import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.rows import Row
-from bench.analyse.standing import UNDECIDED, by_rank
+from bench.analyse.rows import Row, measured
+from bench.analyse.standing import UNDECIDED
 from bench.plan.invocation import suite
 from bench.plan.sweep import Effort, Sweep
 from bench.show import answer as say
 from bench.show import doubts, failures
-from bench.show.answer import At, speedup_cell, tone, use, within, words
+from bench.show.answer import At, speedup_cell, tone, use, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
-from bench.show.columns import named, within_text
-from bench.show.rows import measured
+from bench.show.columns import WITHIN, named
 from bench.show.text import counted, symbols
 from bench.store import units
 from impls.catalogue import name_of
@@ -27,9 +26,6 @@ MOST_LINES = 40
 
 WIDEST = 120
 """The end of a run takes no more of a wide terminal."""
-
-WITHIN = "within: at most this much slower than the fastest (99% confidence, this run)"
-"""What the column says."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +47,6 @@ class Line:
     def use(self) -> str:
         """Return what to use, or the other implementation."""
         return use(self.at.choice) if self.other is None else str(self.other["implementation"])
-
-    def within(self) -> str:
-        """Return what it costs at most."""
-        return within(self.at.choice) if self.other is None else within_text(self.other)
 
 
 def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = None) -> Iterator[Block]:
@@ -86,6 +78,8 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
     begun, is_alone = [at for at in points if at.rows], len(points) == 1
     lines = [line for at in begun for line in (Line(at), *(Line(at, row) for row in _others(at, alone=is_alone)))]
     left = len({line.at.label for line in lines[most:] if line.other is None})
+    within = _of_row(named("slowdown_high", baseline))
+    notes = [WITHIN] * any(map(within.text, lines)) + [symbols([at.point for at in points])] * (not is_alone)
     columns = [
         *([] if is_alone else [Column("point", Line.label)]),
         Column(
@@ -93,28 +87,26 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
             Line.use,
             tone=lambda line: PLAIN if line.other else tone(line.at.choice),
         ),
-        Column("within", Line.within, right),
+        within,
         Column("latency", lambda line: units.seconds(line.row["latency_s"]) if line.row else "", right),
         Column(f"vs {baseline}" if baseline else "ratio", lambda line: speedup_cell(line.row, baseline)),
-        *(Column(of.heading, _of_row(of), of.number and right, rank) for rank, of in enumerate(_WIDE, start=1)),
+        _of_row(named("memory_bytes", baseline, 1)),
+        _of_row(named("kernels", baseline, 2)),
     ]
     return [
         Table(columns, lines[:most]),
         Lines([f"… and {counted(left, 'more point')}"] if left else []),
-        Lines([WITHIN, *([] if is_alone else [symbols([at.point for at in points])])], QUIET),
+        Lines(notes, QUIET),
     ]
 
 
-_WIDE = (named("memory_bytes", None), named("kernels", None))
-"""The columns of rows that a wide terminal and a page have."""
-
-
-def _of_row(column: Column) -> Callable[[Line], str]:
-    return lambda line: column.text(line.row) if line.row else ""
+def _of_row(column: Column) -> Column:
+    """Return a column of rows as one of lines."""
+    return replace(column, text=lambda line: column.text(line.row) if line.row else "", number=column.number and right)
 
 
 def _others(at: At, *, alone: bool) -> list[Row]:
-    rows = by_rank(measured(at.rows))
+    rows = measured(at.rows)
     names = {str(row["implementation"]) for row in rows if alone or name_of(str(row["implementation"])).is_own}
     named = set() if at.choice.standing == UNDECIDED else {at.choice.name}
     return [row for row in rows if row["implementation"] in names - named]

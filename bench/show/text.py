@@ -12,7 +12,7 @@ from bench.plan.columns import ValueKind
 from impls.catalogue import name_of
 
 LONGEST_NAME = 34
-"""The longest name of a point in a table with a line for each, in characters."""
+"""The longest name of a point in a table, or of an implementation or an operator in a picture, in characters."""
 
 MOST_NAMES = 300
 """Of more points the names aren't shortened, which takes too long."""

@@ -106,8 +106,8 @@ class Prior:
 class Contrasts:
     """The differences of log times, row minus column, with standard errors and degrees of freedom.
 
-    A difference is NaN between implementations that no chain of shared replicates joins; an error is NaN if nothing
-    tells the scatter, as with one process.
+    A difference is NaN between implementations that no chain of shared replicates joins; an error and its degrees of
+    freedom are NaN if nothing tells the scatter, as with one process.
     """
 
     names: tuple[str, ...]

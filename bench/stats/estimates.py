@@ -1,4 +1,4 @@
-"""Estimates over rounds and processes, and weighted sums of them with intervals that keep their level."""
+"""Estimates over rounds and processes, their differences, and intervals that keep their level."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -77,23 +77,14 @@ def of_ratios(value: Array, low: Array, high: Array, freedom: Array) -> Estimate
         return Estimates(np.log(np.where(value > 0, value, np.nan)), error, np.asarray(freedom))
 
 
-def exact(values: Sequence[float]) -> Estimates:
-    """Return counted numbers as estimates without errors."""
-    nothing = np.full(len(values), np.nan)
-    return Estimates(np.asarray(values, dtype=np.float64), nothing, nothing)
+def differences(after: Estimates, before: Estimates) -> Estimates:
+    """Return the differences of independent estimates, with Satterthwaite's degrees of freedom (1946).
 
-
-def combined(weights: Array, of: Estimates) -> Estimates:
-    """Return weighted sums of independent estimates, with Satterthwaite's degrees of freedom (1946).
-
-    Weights have the shape [sums, estimates], estimates [estimates], or [sums, estimates] if each sum has its own.
-    The error is NaN if no estimate scatters.
+    The error is NaN if one of the two has none.
     """
-    parts = np.where(weights == 0, 0.0, weights**2 * of.error**2)  # [sums, estimates]
-    variance = np.sum(parts, axis=-1)
-    variance = np.where(variance > 0, variance, np.nan)
-    inverse = np.sum(np.where(parts == 0, 0.0, (parts / variance[..., None]) ** 2 / of.freedom), axis=-1)
-    return Estimates(np.sum(weights * of.value, axis=-1), np.sqrt(variance), 1 / np.where(inverse > 0, inverse, np.nan))
+    parts = after.error**2, before.error**2
+    freedom = (parts[0] + parts[1]) ** 2 / (parts[0] ** 2 / after.freedom + parts[1] ** 2 / before.freedom)
+    return Estimates(after.value - before.value, np.sqrt(parts[0] + parts[1]), freedom)
 
 
 def t_quantile(freedom: Array | float) -> Array:
@@ -106,19 +97,17 @@ def half_widths(of: Estimates) -> Array:
     return t_quantile(of.freedom) * of.error
 
 
-def intervals(of: Estimates) -> list[Interval]:
-    """Return the t interval of each estimate."""
-    half = half_widths(of)
-    return [Interval(*ends) for ends in np.stack([of.value, of.value - half, of.value + half], axis=-1).tolist()]
-
-
 def interval(of: Estimates) -> Interval:
     """Return the t interval of a single estimate."""
-    return intervals(joined([of]))[0]
+    half = half_widths(of)
+    return Interval(*map(float, (of.value, of.value - half, of.value + half)))
 
 
-def ratios(logs: Estimates) -> tuple[Array, Array, Array]:
-    """Return the ratios whose logarithms are estimated, and the lower and upper ends of their intervals."""
-    half = half_widths(logs)
-    with np.errstate(over="ignore"):  # the interval of two processes that differ wildly may be infinite
-        return np.exp(logs.value), np.exp(logs.value - half), np.exp(logs.value + half)
+def simultaneous(of: Estimates) -> list[Interval]:
+    """Return the t intervals of estimates; with CONFIDENCE all of them hold their true values (Bonferroni).
+
+    Each of k has the level `1 - (1 - CONFIDENCE) / k`. An estimate without an error has no interval and isn't counted.
+    """
+    count = max(1, int(np.sum(~np.isnan(of.error))))
+    half = special.stdtrit(of.freedom, 1 - (1 - CONFIDENCE) / 2 / count) * of.error
+    return [Interval(*ends) for ends in np.stack([of.value, of.value - half, of.value + half], axis=-1).tolist()]

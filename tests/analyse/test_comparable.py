@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from bench.analyse import comparable
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.comparable import is_steady, raw_change
 from bench.analyse.comparison import compared
 from bench.store import environment as environments
 from bench.store import table as store
 from bench.store.environment import Environment
-from bench.store.saved_run import SavedRun
 from tests.make.records import case, environment
 from tests.make.rows import row, table
 
 
 def unlike_conditions(base: Path, new: Path) -> list[str]:
     """Return how the conditions of two runs differ, each given by its folder or its results file."""
-    return comparable.unlike_conditions(SavedRun(base), SavedRun(new))
+    return comparable.unlike_conditions(AnalysedRun(base), AnalysedRun(new))
 
 
 def run(folder: Path, where: Environment | None, **changes: Any) -> Path:

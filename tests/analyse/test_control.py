@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from bench.analyse.control import control
-from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL
 from tests.make.records import case, record, samples
+from tests.make.results import summarise
 
 NAMES = ("sdpa", CONTROL, "eager", "mha", "flex")
 

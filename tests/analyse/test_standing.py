@@ -102,7 +102,7 @@ def test_the_graph_of_a_module_is_named_nowhere_and_measured_as_long_as_others()
     assert len(said.needed) == len(said.candidates)
     two = dataclasses.replace(of(0.01, 0.0), names=names[:2])
     assert {*answer(two, dict.fromkeys(names, 0), 0.001).candidates} == {*names[:2]}
-    rows = [{"implementation": name, "standing": None} for name in names[:2]]
+    rows = [row(name, rank) for rank, name in enumerate(names[:2], start=1)]
     assert choice(rows) == Choice(ALONE, "as_is")
 
 
@@ -162,7 +162,8 @@ def test_bounds_keep_their_level(truth: Sequence[float]) -> None:
 
 def row(name: str, rank: int, standing: str | None = None, high: float | None = None) -> Row:
     """Return the columns that are read here; `high` is the upper bound of the slowdown."""
-    return {"implementation": name, "rank": rank, "standing": standing, "slowdown_high": high}
+    cells = {"implementation": name, "rank": rank, "standing": standing, "slowdown_high": high}
+    return {"status": "ok", "latency_s": 0.02, **cells}
 
 
 @pytest.mark.parametrize(

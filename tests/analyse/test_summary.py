@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 
 from bench.analyse.standing import Answer
-from bench.analyse.summary import Summary, of_records, summarise
+from bench.analyse.summary import Summary
 from bench.plan.case import CONTROL, Point
 from bench.store.journal import latest
 from bench.store.record import STATUSES, Record, Samples
 from bench.store.table import COLUMNS
 from tests.make.records import ORIGIN, case, record, samples
+from tests.make.results import of_records, summarise
 
 T_995 = {1: 63.657, 2: 9.925}
 """The 99.5 % points of Student's t by degrees of freedom, as printed in tables."""

@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from bench.analyse.analysed_run import load
+from bench.analyse.analysed_run import AnalysedRun, load
 from bench.cli import main
 from bench.commands import advise
 from bench.engine import model_look
@@ -20,7 +20,6 @@ from bench.plan.case import Point
 from bench.plan.invocation import ROOT
 from bench.profiling import traces
 from bench.sampling.requests import Look, Shape
-from bench.store.saved_run import SavedRun
 from bench.store.table import cases
 from impls.catalogue import name_of
 from tests.clock import Clock
@@ -129,7 +128,7 @@ def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed:
     assert content["layers"][0]["path"] == "blocks.0.attn"
     assert (content["point"]["num_tokens"], content["point"]["num_heads"], content["point"]["channels"]) == (7, 3, 12)
     assert "eager" in printed("show", run)
-    effort = vars(SavedRun(run).effort)
+    effort = vars(AnalysedRun(run).effort)
     assert (effort["race"], effort["bound"], effort["processes"]) == (True, 0.02, 2)
     assert effort["within_s"] == 5.0 - LOOKED_S
     assert "| `eager` |" in (run / "advice.md").read_text()
@@ -161,7 +160,7 @@ def test_named_settings_are_measured_alone(made_up: Asked, tmp_path: Path, print
     words = ("--impl", "as_is,eager,sdpa_math", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
     content = json.loads(printed("advise", NAMED, *words))
     assert [each["name"] for each in content["alternatives"]] == ["eager", "sdpa_math"]
-    assert {*SavedRun(tmp_path / "run").table["implementation"]} == {"as_is", "eager", "sdpa_math"}
+    assert {*AnalysedRun(tmp_path / "run").table["implementation"]} == {"as_is", "eager", "sdpa_math"}
 
 
 def test_every_command_that_is_printed_ends_with_0(
@@ -178,7 +177,7 @@ def test_every_command_that_is_printed_ends_with_0(
     for command in commands:
         printed(*command)
     assert [command[0] for command in commands] == ["show", "profile"]
-    assert {*SavedRun(run).table["batch"]} == {2, 4}
+    assert {*AnalysedRun(run).table["batch"]} == {2, 4}
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.cli import main
 from bench.commands import duel, options
 from bench.machine import quiet
@@ -19,7 +20,6 @@ from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.sides import DIFFER, SAME
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import DIFFERENT, FASTER
-from bench.store.saved_run import SavedRun
 from bench.store.table import load
 from tests.engine import threads
 from tests.engine.interpreters import two
@@ -103,7 +103,7 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
     assert not content["sides"]
     table = load(tmp_path / "run")
     assert table["implementation"].tolist() == ["sdpa", "test:half", CONTROL] * 2
-    effort = vars(SavedRun(tmp_path / "run").effort)
+    effort = vars(AnalysedRun(tmp_path / "run").effort)
     assert (effort["race"], effort["within_s"], effort["processes"], effort["bound"]) == (True, 600, 2, 0.01)
     page, file = tmp_path / "page.html", tmp_path / "comment.md"
     line = printed("duel", "sdpa", "test:half", *tiny, "--bound", "3%", "--format", "markdown", "--to", file)

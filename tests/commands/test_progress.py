@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.text import Text
 
 from bench.analyse.standing import Answer
-from bench.analyse.summary import of_records
 from bench.commands.progress import Progress
 from bench.engine.run import Run
 from bench.plan.case import Case, Point
@@ -22,6 +21,7 @@ from bench.store.record import Record
 from tests.clock import Clock
 from tests.make.points import point
 from tests.make.records import record, samples
+from tests.make.results import of_records
 
 POINTS = (point(num_tokens=5), point(num_tokens=7))
 SWEEP = Sweep("tiny", POINTS, ("eager", "sdpa", "mha"), effort=Effort(processes=2))

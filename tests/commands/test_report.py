@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.analyse.analysed_run import PAGE
 from bench.plan.case import Case
-from bench.store.saved_run import PAGE
 from tests.make import runs
 from tests.make.points import vit_s
 

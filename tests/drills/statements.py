@@ -159,7 +159,7 @@ def _is_biased(row: Row) -> bool:
 
 def _is_bound(cell: str, row: Row) -> bool:
     if not cell.endswith("%"):
-        return cell == row["standing"] == "fastest" or (cell == "no bound" and row["slowdown_high"] is None)
+        return bool(cell == row["standing"] == "fastest")
     return row["slowdown_high"] is not None and is_upper(cell[:-1], row["slowdown_high"])
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.analyse.summary import summarise
 from bench.cli import main
 from bench.engine.run import Run
 from bench.plan.case import Case, Point
@@ -23,6 +22,7 @@ from bench.store.table import RESULTS, load
 from tests.engine.test_checkout import git
 from tests.make.points import point
 from tests.make.records import environment, measured
+from tests.make.results import summarise
 from tests.store.disk import full_after
 
 SWEEP = Sweep("tiny", (point(),), ("eager", "sdpa"))

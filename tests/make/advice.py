@@ -7,10 +7,10 @@ from typing import Any
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.rows import plain
-from bench.analyse.summary import summarise
 from bench.store.record import Record
 from tests.make.points import point
 from tests.make.records import timed
+from tests.make.results import summarise
 
 POINT = point(layer="timm:vit_tiny_patch16_224", batch=2)
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.analyse.summary import summarise
+from bench.analyse.rows import grouped
+from bench.analyse.summary import Summary
 from bench.plan.case import Case, Point
 from bench.plan.sweep import load_sweep
 from bench.store.record import Record, Samples
+from bench.store.table import of_rows
 from tests.make.records import measured, record
 
 WIDE = Path(__file__).parent / "wide.toml"
@@ -35,6 +37,16 @@ LINEAR = ("online", "sdpa", "compiled_sdpa", "mha")
 
 Fate = tuple[str, str]
 """A status and its detail."""
+
+
+def summarise(records: Iterable[Record], baseline: str) -> pd.DataFrame:
+    """Return the table of results of the records, a row per case in the order of their first record."""
+    return of_rows(of_records(records, baseline).all_rows())
+
+
+def of_records(records: Iterable[Record], baseline: str) -> Summary:
+    """Return the summary of the records of a run."""
+    return Summary(baseline, grouped(records, lambda record: record.case.point).values())
 
 
 def quick() -> pd.DataFrame:

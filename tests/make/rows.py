@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.plan.case import Case
 from bench.stats.contrasts import Common, common
-from bench.stats.estimates import MEDIAN_EFFICIENCY, Estimates, half_widths, mean, ratios
+from bench.stats.estimates import MEDIAN_EFFICIENCY, Estimates, half_widths, mean
 from bench.store.record import SCHEMA_VERSION
 from bench.store.table import COLUMNS, typed
 from tests.make.records import case
@@ -101,8 +101,14 @@ def drawn(
 
 def _speedup(logs: Estimates) -> dict[str, Any]:
     """Return the columns of a speed-up whose logarithm is estimated."""
-    columns = ("speedup", "speedup_low", "speedup_high", "log_ratio_error", "log_ratio_freedom")
-    return dict(zip(columns, (*ratios(logs), logs.error, logs.freedom), strict=True))
+    half = half_widths(logs)
+    return {
+        "speedup": np.exp(logs.value),
+        "speedup_low": np.exp(logs.value - half),
+        "speedup_high": np.exp(logs.value + half),
+        "log_ratio_error": logs.error,
+        "log_ratio_freedom": logs.freedom,
+    }
 
 
 @cache

@@ -1,9 +1,8 @@
-"""Runs on disk, and what a page of one has: the data of its script, and packed text."""
+"""Runs on disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
 from bench.plan.sweep import Sweep
 from bench.store import environment as environments
@@ -11,7 +10,7 @@ from bench.store import journal, plan, table
 from bench.store.environment import Environment
 from bench.store.record import Record
 from tests.make.records import environment
-from tests.make.results import modelled, of_wide
+from tests.make.results import modelled, of_wide, summarise
 
 
 def planned(records: Sequence[Record]) -> Sweep:

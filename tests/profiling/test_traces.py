@@ -8,7 +8,6 @@ import msgspec
 import pandas as pd
 import pytest
 
-from bench.analyse.summary import summarise
 from bench.plan.case import Case
 from bench.plan.errors import WrongRequest
 from bench.profiling import traces, worker
@@ -17,6 +16,7 @@ from bench.sampling.requests import Profiled, Trace
 from bench.store import profile
 from tests.make.points import point
 from tests.make.records import record, samples
+from tests.make.results import summarise
 from tests.measure.stub import Announcements
 from tests.refusals import refusal
 

@@ -6,12 +6,11 @@ import re
 import pandas as pd
 import pytest
 
-from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
 from bench.show.doubts import control_warning, sentences
 from tests.make.points import vit_s
 from tests.make.records import record, samples
-from tests.make.results import results, timed
+from tests.make.results import results, summarise, timed
 
 CASES = [Case(vit_s(num_tokens=50), name) for name in ("eager", "sdpa")]
 BUSY = samples(1.0, 1.0, switches=(99, 99))

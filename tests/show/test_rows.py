@@ -1,8 +1,8 @@
 """Rows as plain values."""
 
-from bench.analyse.rows import plain
+from bench.analyse.rows import measured, plain, unmeasured
 from bench.plan.case import Case
-from bench.show.rows import against_data_sheets, facts, measured, reason, unmeasured
+from bench.show.rows import against_data_sheets, facts, reason
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.make.points import vit_s
 from tests.make.results import results

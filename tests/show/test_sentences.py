@@ -11,16 +11,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from bench.analyse.rows import measured
 from bench.analyse.standing import by_rank
-from bench.analyse.summary import summarise
 from bench.plan.case import CONTROL, Case
 from bench.show.answer import answer, points_of, words
 from bench.show.doubts import control_warning
-from bench.show.rows import measured
 from tests.drills.statements import is_upper, of_answer
 from tests.make.points import vit_s
 from tests.make.records import samples
-from tests.make.results import modelled
+from tests.make.results import modelled, summarise
 
 NAMES = ("eager", "sdpa", "mha", "online", "compiled_sdpa", "manual")
 SEEDS = pytest.mark.parametrize("seeds", [(*range(12), 36), pytest.param(range(12, 56), marks=pytest.mark.slow)])

@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
 from bench.show import summary
 from bench.show.answer import points_of
 from bench.show.summary import MOST_LINES, log_line
 from bench.show.terminal.console import rendered
-from bench.store.saved_run import SavedRun
 from tests.make.points import vit_s
 from tests.make.results import quick, results, timed
 
@@ -28,7 +28,7 @@ def lines(table: pd.DataFrame, width: int = 100, planned: Sweep | None = None) -
 @pytest.mark.parametrize("name", ["quick", "quick-xeon-2core", "decode-xeon-2core"])
 def test_a_run_of_ten_points_ends_in_at_most_25_lines_of_100_characters(name: str) -> None:
     """The answer, a line for each point, what failed and what is doubtful; quick of two more points in two more."""
-    whole = quick() if name == "quick" else SavedRun(PUBLISHED / name).whole
+    whole = quick() if name == "quick" else AnalysedRun(PUBLISHED / name).whole
     printed = lines(whole)
     assert len(printed) <= 25 + (name == "quick") * 2
     assert max(map(len, printed)) <= 100

@@ -9,10 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from bench.analyse.axes import AXES, Axis, exponent, groups, last_two, moving, places
-from bench.analyse.rows import Row, by, grouped, plain, point_of
+from bench.analyse.rows import Row, by, grouped, is_measured, plain, point_of
 from bench.show.charts.sheet import Picture, at_places, finished, logarithmic, look, name_ends, sheet
 from bench.show.palette import COLOURS, style
-from bench.show.rows import facts, is_measured, origins, process_count
+from bench.show.rows import facts, origins, process_count
 from bench.show.text import LONGEST_NAME, listed, middle
 from bench.stats.estimates import CONFIDENCE
 from bench.store import units

@@ -6,13 +6,12 @@ from operator import itemgetter
 
 import pandas as pd
 
-from bench.analyse.rows import Row, grouped, plain, point_of
+from bench.analyse.rows import Row, grouped, is_measured, plain, point_of
 from bench.plan.case import COLUMNS
 from bench.plan.work import Roof
 from bench.show.charts.sheet import Picture, finished, legend, logarithmic, marks, sheet
-from bench.show.palette import COLOURS as INKS
-from bench.show.palette import style
-from bench.show.rows import against_data_sheets, devices, is_measured, origins
+from bench.show.palette import COLOURS, style
+from bench.show.rows import against_data_sheets, devices, origins
 from bench.show.text import parts
 from bench.store import units
 from bench.store.roofline import roof_of, work_of
@@ -45,7 +44,7 @@ def picture(rows: Sequence[Row]) -> Picture:
     logarithmic(axes, "x", (left, right), "{:g}".format)
     logarithmic(axes, "y", [*(row["flops_per_s"] for row in rows), *map(roof.reached, corners)], rate)
     axes.set(xlabel="operations per byte", ylabel="operations per second")
-    axes.plot(corners, [*map(roof.reached, corners)], color=INKS["ink"], linewidth=1.5)
+    axes.plot(corners, [*map(roof.reached, corners)], color=COLOURS["ink"], linewidth=1.5)
     for name, own in grouped(placed, lambda each: str(each[1]["implementation"])).items():
         marks(axes, style(name), [at for at, _ in own], [row["flops_per_s"] for _, row in own], label=name)
     legend(axes)

@@ -11,15 +11,12 @@ from bench.plan.case import Point
 from bench.show.charts.sheet import SMALL_SIZE, Picture, finished, sheet, wrapped
 from bench.show.palette import CATEGORY_COLOURS, COLOURS, OTHER, RESIDUAL_COLOUR, category, stage_colour
 from bench.show.rows import facts, origins
-from bench.show.text import counted, cut, middle
+from bench.show.text import LONGEST_NAME, counted, cut, middle
 from bench.store import units
-from bench.store.profile import BACKWARD, Profile, ProfiledOperator
+from bench.store.profile import BACKWARD, Profile
 
 MOST_NAMED, LEAST_NAMED = 6, 0.01
 """The largest number of named operators in a bar, and the least share of an operator that is named."""
-
-LONGEST = 34
-"""The name of an operator or of an implementation is cut to this number of characters."""
 
 UNSAID = ("aten::", "_scaled_dot_product_")
 """Prefixes of operators' names that carry no meaning."""
@@ -88,7 +85,9 @@ def segments(profile: Profile) -> list[Segment]:
     rest = [operator for operator in ordered[len(largest) :] if operator.time_s]
     places = list(CATEGORY_COLOURS)
     largest.sort(key=lambda operator: places.index(category(operator.name)))
-    named: list[Segment] = [(short(each.name), each.time_s, _colour(each), False) for each in largest]
+    named: list[Segment] = [
+        (short(each.name), each.time_s, CATEGORY_COLOURS[category(each.name)], False) for each in largest
+    ]
     others: Segment = (f"{len(rest)} {OTHER}", sum(each.time_s for each in rest), CATEGORY_COLOURS[OTHER], False)
     return [*named, others] if rest else named
 
@@ -97,11 +96,7 @@ def short(name: str) -> str:
     """Return an operator's name, short enough for a picture."""
     for beginning in UNSAID:
         name = name.removeprefix(beginning)
-    return cut(name, LONGEST)
-
-
-def _colour(of: ProfiledOperator) -> str:
-    return CATEGORY_COLOURS[category(of.name)]
+    return cut(name, LONGEST_NAME)
 
 
 def _has_room(name: str, time_s: float, end_s: float) -> bool:
@@ -123,7 +118,7 @@ def _draw(axes: Axes, top: float, profile: Profile, end_s: float, below: Sequenc
     rest_s = all_s - sum(time_s for _, time_s, _, _ in segments(profile))
     how = "in kernels" if is_on_gpu(profile) else "timed"
     rest = f"residual {units.seconds(rest_s)} ({units.percent(rest_s / all_s)})"
-    name = middle(profile.case.implementation, LONGEST)
+    name = middle(profile.case.implementation, LONGEST_NAME)
     axes.text(0, top + LINE, f"{name}: {units.seconds(all_s)} {how}, {rest}", va="center", size=SMALL_SIZE,
         weight="bold")  # fmt: skip
     start_s, at = 0.0, top + LINE * 1.7 + BAR / 2

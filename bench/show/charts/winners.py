@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from bench.analyse.axes import CHANNELS, HEADS, KEYS, TOKENS, Axis, gathered, moving, places
-from bench.analyse.rows import Row, grouped, plain, point_of
-from bench.analyse.standing import FASTEST, NAMED, UNDECIDED, Choice
-from bench.show.answer import certainty, choice_of, use, within
+from bench.analyse.rows import Row, grouped, measured, plain, point_of
+from bench.analyse.standing import FASTEST, NAMED, UNDECIDED, Choice, choice
+from bench.show.answer import certainty, use, within
 from bench.show.charts.sheet import SMALL_SIZE, Picture, finished, sheet
 from bench.show.palette import COLOURS, style
-from bench.show.rows import devices, measured, origins, process_count
+from bench.show.rows import devices, origins, process_count
 from bench.show.text import parts
 from bench.stats.estimates import CONFIDENCE
 
@@ -43,15 +43,15 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
 def picture(rows: Sequence[Row], along: Axis, axis: Axis) -> Picture:
     """Return the map of rows over two axes; its cells are as large as the fullest one."""
     rows_at = grouped(rows, itemgetter(along.column, axis.column))
-    cells = {place: choice_of(own) for place, own in rows_at.items()}
+    cells = {place: choice(own) for place, own in rows_at.items()}
     across, down, point = places(rows, along), places(rows, axis), point_of(rows[0])
     varying = moving(along, point) | moving(axis, point)
-    lines = [text(choice).splitlines() for choice in cells.values()]
+    lines = [text(of).splitlines() for of in cells.values()]
     wide = max(CELL_WIDTH, ROOM + LETTER * max(len(line) for each in lines for line in each))
     high = ROOM + LINE_HEIGHT * max(map(len, lines))
     axes = sheet(len(down) * high, len(across) * wide)
-    for (x, y), choice in cells.items():
-        _draw(axes, across.index(x), down.index(y), choice)
+    for (x, y), of in cells.items():
+        _draw(axes, across.index(x), down.index(y), of)
     follows = "\n(token length = channels)" if axis is CHANNELS and "token_len" in varying else ""
     axes.set(xlim=(-0.5, len(across) - 0.5), ylim=(-0.5, len(down) - 0.5), xticks=range(len(across)),
         xticklabels=across, yticks=range(len(down)), yticklabels=down, xlabel=along.title,

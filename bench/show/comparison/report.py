@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
+from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.change import Change
 from bench.analyse.comparable import is_steady, raw_change
 from bench.analyse.comparison import excluded, frame, no_longer_to_use
@@ -17,7 +18,6 @@ from bench.show.comparison.changes import VERDICT, labels, time
 from bench.show.rows import reason
 from bench.show.text import capital, counted, first, shared
 from bench.store import units
-from bench.store.saved_run import SavedRun
 
 MOST_NAMED, MOST_ROWS = 3, 1_000
 """The most changed rows that are named, and that are listed, the worst first."""
@@ -56,7 +56,7 @@ def _named(some: Iterable[Change], among: Sequence[Change]) -> str:
     return first([f"{change.case.implementation} {label(change)}".rstrip() for change in some], MOST_NAMED)
 
 
-def notes(base: SavedRun, new: SavedRun, changes: Sequence[Change]) -> Iterator[str]:
+def notes(base: AnalysedRun, new: AnalysedRun, changes: Sequence[Change]) -> Iterator[str]:
     """Yield what differs between two runs beside their rows, and what makes rows open."""
     if number := sum(change.is_disturbed for change in changes):
         yield f"{counted(number, 'row')} left open: other processes disturbed most of the samples"

@@ -14,19 +14,17 @@ from markupsafe import Markup
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.flags import flags, legend
-from bench.analyse.rows import Row
-from bench.analyse.standing import by_rank
+from bench.analyse.rows import Row, measured
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import COMMAND, short, without_options
 from bench.show import answer, doubts, failures, summary
 from bench.show import profile as show
-from bench.show.answer import At
 from bench.show.blocks import QUIET, WARNING, Block, Code, Lines, Table, definitions
 from bench.show.charts import catalogue
 from bench.show.charts.sheet import Picture
 from bench.show.charts.stages import by_point
 from bench.show.columns import of_page
-from bench.show.rows import against_data_sheets, gpu_state, measured, unmeasured
+from bench.show.rows import against_data_sheets, gpu_state
 from bench.store import files, units
 from bench.store.environment import VARIABLES, Environment
 from bench.store.table import RESULTS
@@ -64,7 +62,7 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     What it says first is `head`, if that is given, else what to use.
     """
     points, baseline = answer.points_of(saved.whole, saved.planned), saved.baseline
-    rows = [row for at in points for row in _rows(at)]
+    rows = [{**row, "label": at.label} for at in points for row in at.rows]
     pictures = [*islice(catalogue.of_results(saved.table), MOST_PICTURES + 1)]
     script = (PARTS / "page.js").read_text(encoding="utf-8")
     templates = Templates(
@@ -87,11 +85,6 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
         script=Markup(script),  # noqa: S704 # our own
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
-
-
-def _rows(at: At) -> list[Row]:
-    """Return the rows of a point with its name, the one to use first, failures last."""
-    return [{**row, "label": at.label} for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))]
 
 
 def _below(rows: Sequence[Row], saved: AnalysedRun) -> list[Block]:

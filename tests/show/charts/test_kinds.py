@@ -14,9 +14,8 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from bench.analyse.rows import grouped, plain, point_of
-from bench.analyse.summary import summarise
+from bench.analyse.standing import choice
 from bench.plan.case import Case
-from bench.show.answer import choice_of
 from bench.show.charts import catalogue, stages
 from bench.show.charts.catalogue import KINDS, PNG, SVG
 from bench.show.charts.sheet import Picture
@@ -25,7 +24,7 @@ from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from bench.store.units import seconds
 from tests.make.points import vit_s
 from tests.make.profiles import profile, stepwise
-from tests.make.results import modelled, results
+from tests.make.results import modelled, results, summarise
 from tests.show.charts.drawn import made, main, overlaps, series, texts, words
 
 TWO = ["eager", "sdpa"]
@@ -129,7 +128,7 @@ def test_a_cell_has_what_to_use_in_its_colour() -> None:
     }
     for point, rows in grouped(plain(crossed()), point_of).items():
         at = [197, 577].index(point.num_tokens), [6, 12].index(point.num_heads)
-        assert cells[at].startswith(choice_of(rows).name)
+        assert cells[at].startswith(choice(rows).name)
     filled = [patch for patch in main(picture).patches if isinstance(patch, Rectangle) and patch.get_fill()]
     assert len(filled) == len(cells) == 4
     assert all(0.1 < float(patch.get_alpha() or 0) < 0.5 for patch in filled)

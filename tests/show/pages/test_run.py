@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.rows import measured, unmeasured
 from bench.analyse.standing import by_rank
 from bench.show import answer
 from bench.show.charts import catalogue
 from bench.show.pages import run as pages_run
 from bench.show.pages.run import page, write
-from bench.show.rows import measured, unmeasured
 from bench.store import environment
 from bench.store import profile as store
 from tests.make import runs
