@@ -30,14 +30,15 @@ class Flag:
 DISTURBED = Flag("D", "other processes disturbed a quarter of the samples or more", "close them and run again")
 LAUNCH_BOUND = Flag(
     "L",
-    "launch-bound: the host takes as long to submit a call as the device to do it",
+    "launch-bound, because the host takes as long to submit a call as the device to run it",
     "a larger shape keeps the device busy",
 )
-THROTTLED = Flag("T", "the GPU held its clock down: see the column throttle", "cool it, or set a lower power limit")
+THROTTLED = Flag(
+    "T", "the GPU held its clock down for the reason in the column throttle", "cool it, or set a lower power limit"
+)
 OTHER_ACCURACY = Flag(
     "A",
-    "another accuracy: it computes in int8 or FP8, and `--allow-error` lets it be further off than others; see the "
-    "column error",
+    "less accurate: it computes in int8 or FP8, and `--allow-error` accepts its error (column error)",
 )
 ONE_PROCESS = Flag("1", "measured in one process")
 

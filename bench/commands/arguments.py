@@ -136,8 +136,8 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
     add_option("--allow", metavar="2%", help="end with 1 if the second side is slower by more than this")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
     options.add_columns(add_option)
-    add_option("--bound", metavar="1%", help="how well the ratio is to be known (default: 1%%)")
-    add_option("--within", dest="within_s", metavar="3m", help="time for that (default: 40s for each point)")
+    add_option("--bound", metavar="1%", help="measure until the ratio is known to this (default: 1%%)")
+    add_option("--within", dest="within_s", metavar="3m", help="stop after this time (default: 40s for each point)")
     options.add_effort(add_option, "timeout_s", "allow_error")
     _add_answer(add_option, FORMATS)
     add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
@@ -191,8 +191,8 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN=VALUE,…",
         action="append",
         default=[],
-        help="the cases (default: the fastest and the baseline of each point); stepwise, or the graph of a module, is "
-        "profiled at their points too, for the stages, even if the run didn't measure it",
+        help="the cases, as implementation=sdpa,num_tokens=197 (default: the fastest and the baseline of each point); "
+        "stepwise, or the graph of a module, is profiled at their points too, for the stages",
     )
     add_option(
         "--top",

@@ -69,7 +69,7 @@ EXAMPLES = f"""Measure attention layers:
   {short()} run --num-tokens 197,577 --num-heads 6,12  4 points
   {short()} run --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
   {short()} run --sweep vit --batch 1                  every point of a sweep, at batch 1
-  {short()} run --impl sdpa,mykernel:attend             your own kernel, beside eager
+  {short()} run --impl sdpa,mykernel:attend            your own kernel, beside eager
   {short()} run --layer timm.layers:Attention          a layer of a package, as it is
 
   How options and grids combine: with --sweep, an option replaces its column in every grid of the sweep.

@@ -102,14 +102,13 @@ class Progress:
     def opened(self, folder: Path) -> None:
         """Print the sweep, the folder, and that the workers are being started."""
         sweep, effort, count = self._sweep, self._sweep.effort, len(self._points)
-        shared = parts(sweep.points[0], set(POINT_COLUMNS) - varying(sweep.points))
         words = ("side", "sides") if BEFORE in sweep.implementations else ("implementation", "implementations")
         self._say(
             f"sweep {sweep.name}{f', shard {sweep.shard}' if sweep.shard else ''}: {counted(count, 'point')} × "
             f"{counted(len(sweep.implementations), *words)}"
-            f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, "
-            f"{_effort(effort, count)}, {' '.join(shared)}",
+            f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, {_effort(effort, count)}"
         )
+        self._say(" · ".join(parts(sweep.points[0], set(POINT_COLUMNS) - varying(sweep.points))))
         if effort.race and effort.within_s is not None and effort.within_s < effort.budget_s * count:
             self._say(
                 f"warning: {units.duration(effort.within_s)} is too short: the first rounds of "

@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
                 say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
                 _watched(trial, Versions(name, file, Path(folder)), baseline)
         except KeyboardInterrupt:
-            say("", f"A claim, with the same options: {suite()} duel {shlex.join([baseline, name])}")
+            asked = (word for word in sys.argv[2:] if word not in arguments.names)
+            say("", f"For an exact comparison: {suite()} duel {shlex.join([baseline, name, *asked])}")
         finally:
             sys.path.remove(folder)
     return FINE

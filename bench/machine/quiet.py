@@ -65,13 +65,10 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
             f"other processes use {state.others_cores:.1f} cores and the sweep asks for "
             f"{'the only one' if cores == 1 else f'all {cores}'}: "
             f"OpenMP waits for its slowest thread, so times can be many times too long; "
-            f"quiet the machine{fewer}"
+            f"close them{fewer}"
         )
     elif state.others_cores > BUSY_CORES * max(1, cores - threads):
-        lines.append(
-            f"other processes use {state.others_cores:.1f} of {cores} cores: "
-            "samples that they interrupt are flagged; quiet the machine for a claim"
-        )
+        lines.append(f"other processes use {state.others_cores:.1f} of {cores} cores: close them for exact numbers")
     if cores == 1:
         lines.append("only one core can be used: other work takes it from what is measured, so expect wide intervals")
     if state.spread > WIDE_SPREAD:

@@ -188,7 +188,7 @@ def recommendation(advice: Advice) -> str:
     if advice.is_disturbed:
         return "Not decided: other processes disturbed most samples. Close them and run again."
     if not of.is_decided:
-        return f"{capital(words(of))}. A longer --within decides."
+        return f"{capital(words(of))}. A longer --within may decide."
     if advice.gains_by_tracing:
         return f"Keep the model as it is: {of.name} is {gain} as fast in the traced model, but {graph}."
     if of.name == AS_IS:

@@ -31,9 +31,6 @@ from bench.store import units
 from bench.store.table import without_control
 from impls.catalogue import name_of
 
-MOST_NAMED = 3
-"""At most this number of points is named in a sentence; others are counted."""
-
 
 @dataclass(frozen=True)
 class At:
@@ -78,12 +75,15 @@ class At:
         return self.cases - len(self.rows)
 
 
-def points_of(table: pd.DataFrame, planned: Sweep | None = None) -> list[At]:
-    """Return what a table of results says of each of its points, in their order, then the other points of its plan."""
+def points_of(table: pd.DataFrame, planned: Sweep | None = None, longest: float = LONGEST_NAME) -> list[At]:
+    """Return what a table of results says of each of its points, in their order, then the other points of its plan.
+
+    Labels longer than `longest` characters are shortened as far as they still differ.
+    """
     rows_at = grouped(plain(without_control(table)), point_of)
     others = [point for point in planned.points if point not in rows_at] if planned else []
     number = len(planned.implementations) if planned else 0
-    labels = names([*rows_at, *others], LONGEST_NAME)
+    labels = names([*rows_at, *others], longest)
     return [
         At(point, labels[point], (*by_rank(measured(rows)), *unmeasured(rows)), number)
         for point, rows in [*rows_at.items(), *((point, []) for point in others)]
@@ -225,16 +225,12 @@ def _gain(good: Sequence[tuple[At, Row]], baseline: str | None) -> str:
 
 
 def _except(name: str, beaten: Sequence[tuple[At, Row]]) -> Iterator[str]:
-    """Yield at which points another one is faster, those first at which that costs most."""
-    worst = sorted(beaten, key=lambda pair: -float(pair[1]["slowdown_low"]))
-    parts = [
-        f"{at.label}: {at.choice.name if at.choice.is_decided else 'another'} ({name} takes {_between(row)} as long)"
-        for at, row in worst[:MOST_NAMED]
-    ]
-    if rest := len(worst) - MOST_NAMED if len(worst) > MOST_NAMED else 0:
-        parts.append(f"{counted(rest, 'other point')}")
-    if parts:
-        yield f"Except {'; '.join(parts)}."
+    """Yield at which point another one is faster, of several the one at which that costs most, and how many others."""
+    if beaten:
+        at, row = max(beaten, key=lambda pair: float(pair[1]["slowdown_low"]))
+        other = at.choice.name if at.choice.is_decided else "another"
+        rest = f"; {counted(len(beaten) - 1, 'other point')}" if beaten[1:] else ""
+        yield f"Except {at.label}: {other} ({name} takes {_between(row)} as long){rest}."
 
 
 def _between(row: Row) -> str:
@@ -243,15 +239,14 @@ def _between(row: Row) -> str:
 
 
 def _undecided(left: Sequence[At], points: Sequence[At]) -> list[str]:
-    """Return at which points nothing is named, and between what."""
+    """Return at how many points nothing is named; of one, between what."""
     if not left:
         return []
-    if not points[1:]:
-        return [f"{capital(words(left[0].choice))}."]
-    if len(left) <= MOST_NAMED and len(left) < len(points):
-        each = (f"{words(at.choice).removeprefix(f'{UNDECIDED}: ')} at {at.label}" for at in left)
-        return [f"{capital(UNDECIDED)}: {'; '.join(each)}."]
-    return [f"{capital(UNDECIDED)} at {share_of(len(left), len(points))} points."]
+    if len(left) == 1:
+        where = f" at {left[0].label}" if points[1:] else ""
+        return [f"{capital(words(left[0].choice))}{where}."]
+    where = "any point" if len(left) == len(points) else f"{share_of(len(left), len(points))} points"
+    return [f"{capital(UNDECIDED)} at {where}."]
 
 
 def _waiting(points: Sequence[At], timings: Collection[str]) -> Iterator[str]:

@@ -55,8 +55,7 @@ def reasons(rows: Iterable[Row]) -> list[Reason]:
 
 
 def _detail(own: Sequence[Row]) -> str:
-    others = " (other numbers elsewhere)" if len({*map(reason, own)}) > 1 else ""
-    return f"{reason(own[0])}{others}"
+    return f"{'at the first point: ' * (len({*map(reason, own)}) > 1)}{reason(own[0])}"
 
 
 def table(points: Sequence[At], longest: int = LONGEST_REASON) -> list[Lines | Table]:
@@ -82,7 +81,7 @@ def table(points: Sequence[At], longest: int = LONGEST_REASON) -> list[Lines | T
     columns = (
         Column("status", lambda each: each.status),
         Column("who", lambda each: ", ".join(each.names), folds=True),
-        Column("where", lambda each: _where(each.points, labels)),
+        Column("where", lambda each: _where(each.points, labels), folds=True),
         Column("why", lambda each: cut(each.detail, longest), folds=True, is_code=True),
     )
     head = (

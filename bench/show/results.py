@@ -1,5 +1,6 @@
 """The results as a table by point, fastest first."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -29,8 +30,8 @@ from bench.show.doubts import control_warning
 from bench.show.rows import against_data_sheets, devices, gpu_state, process_count, versions
 from bench.show.text import differences, shared, varying
 
-READING = f"{WITHIN}. Ratios are paired within rounds, so they are not quotients of the latencies"
-"""How the columns are to be read."""
+PAIRED = "Ratios are paired within rounds, so they are not quotients of the latencies"
+"""How ratios are to be read."""
 
 
 def results(
@@ -41,7 +42,7 @@ def results(
     `table` has the rows to show, `whole` those of the run. Rows of the control are not shown; if these differ too much,
     the first line says so. Points are named by what differs among them and those that are `planned`.
     """
-    points = points_of(table, planned)
+    points = points_of(table, planned, longest=math.inf)  # a heading has room
     rows = [row for at in points for row in _rows(at, f"{at.label}: " if len(points) > 1 else "")]
     if not rows:
         yield Lines(["no results"])
@@ -54,7 +55,7 @@ def results(
     first = Column("point" if len(points) > 1 else "use", lambda row: str(row["use"]))
     yield Table([first, *columns], rows, indent=2, tone=lambda row: str(row["tone"]), in_sections=True)
     if any(column.heading == HEADINGS["slowdown_high"] and any(map(column.text, times)) for column in columns):
-        yield from (GAP, Lines([READING], QUIET))
+        yield from (GAP, Lines([WITHIN, PAIRED], QUIET))
     if letters := {flag.letter: _meaning(flag) for flag in legend([flag for row in times for flag in flags(row)])}:
         yield from (GAP, definitions(letters, tone=WARNING))
     yield from _growth(times)

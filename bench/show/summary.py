@@ -86,6 +86,7 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
             "implementation" if is_alone else "use",
             Line.use,
             tone=lambda line: PLAIN if line.other else tone(line.at.choice),
+            folds=True,
         ),
         within,
         Column("latency", lambda line: units.seconds(line.row["latency_s"]) if line.row else "", right),

@@ -168,11 +168,7 @@ def memory_setting(points: Iterable[Point]) -> list[str]:
     """Return in a sentence what a usual program does otherwise with freed memory; none if these points do the same."""
     if not any(point.kind.is_in_host_memory and point.allocator == RETAINED for point in points):
         return []
-    return [
-        f"freed memory stays with the process here (allocator {RETAINED}). A program with the C library's "
-        "defaults gives it back and pays for it again in each call, so there the difference can be larger or "
-        "smaller: --allocator system measures that"
-    ]
+    return [f"freed memory stays in the process ({RETAINED}); --allocator system measures the C library's defaults"]
 
 
 def _words(point: Point, columns: Collection[str]) -> list[str]:

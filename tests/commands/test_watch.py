@@ -110,7 +110,7 @@ def test_a_version_whose_caller_waits_for_the_host_is_told_so(capsys: Capture, m
 def test_a_kernel_is_measured_as_often_as_it_is_saved(
     kernel: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In real processes: right, then wrong from a token on, then Ctrl-C with the command for a claim."""
+    """In real processes: right, then wrong from a token on, then Ctrl-C with the command of a duel."""
     changes = iter([KERNEL.replace("return o", "o[:, :, 3:] = 0\n    return o"), None])
 
     def saved() -> None:

@@ -50,7 +50,11 @@ def contradictions(run: Path) -> Iterator[str]:
     """Yield a line for each number and each sentence that isn't that of the rows."""
     saved = AnalysedRun(run)
     points = points_of(saved.whole, saved.planned)
-    every = {at.label: {str(row["implementation"]): row for row in at.rows} for at in points}
+    whole_names = points_of(saved.whole, saved.planned, math.inf)
+    short, full = (
+        {at.label: {row["implementation"]: row for row in at.rows} for at in of} for of in (points, whole_names)
+    )
+    every = {**full, **short}
     shown = columns.default(saved.baseline)
     texts = {
         "end": markdown(summary.blocks(saved.whole, saved.baseline, saved.planned)),
@@ -72,7 +76,7 @@ def contradictions(run: Path) -> Iterator[str]:
     said = re.findall(r"^(?:\*\*)?((?:Use|Except|Not decided|Nothing was).*?)(?:\*\*)?$", texts["end"], re.MULTILINE)
     if len({(at.point.kind, at.point.timing) for at in points}) == 1:
         yield from (f"end: {problem}" for problem in of_answer([_plain(each) for each in said], measured))
-    yield from (f"duel: {problem}" for problem in _of_duel(saved, every))
+    yield from (f"duel: {problem}" for problem in _of_duel(saved, short))
 
 
 def _by_rank(rows: Sequence[Row]) -> list[Row]:

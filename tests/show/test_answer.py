@@ -64,7 +64,7 @@ RUNS: list[tuple[Callable[[], pd.DataFrame], Sequence[str]]] = [
         ["Use eager: the fastest at 1 of 2 points.", "Except N=197: sdpa (eager takes "],
     ),
     (lambda: lost(0, 2, 4), ["Nothing was compared: only sdpa was measured."]),
-    (lambda: lost(processes=1), ["Not decided at all 3 points."]),
+    (lambda: lost(processes=1), ["Not decided at any point."]),
     (lambda: results(CASES[:2], dict.fromkeys(CASES, OOM)), ["Nothing was measured: none of 2 cases is ok."]),
     (lambda: timed(AT[:1], {"eager": 2.0, "sdpa": 1.0}), ["Use sdpa: the fastest, "]),
     (lambda: results(CASES[:2], processes=1), ["Not decided: sdpa or eager (no bound)."]),

@@ -97,7 +97,7 @@ def test_a_number_in_a_reason_is_that_of_its_implementation() -> None:
     of = reasons([*rows(*lost), {**rows(lost[1])[0], "num_tokens": 5, "detail": "off by 0.3"}])
     assert [(each.names, each.detail, len(each.points)) for each in of] == [
         (("sdpa", "flex"), "off by 0.2", 1),
-        (("mha",), "off by 0.02 (other numbers elsewhere)", 2),
+        (("mha",), "at the first point: off by 0.02", 2),
     ]
 
 
