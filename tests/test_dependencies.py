@@ -68,7 +68,7 @@ LINES: dict[str, int] = {
     "bench.machine": 720,
     "bench.stats": 530,
     "bench.sampling": 510,
-    "bench.analyse": 1910,
+    "bench.analyse": 1920,
     "bench.show": 2090,
     "bench.show.terminal": 150,
     "bench.show.comparison": 480,
