@@ -141,13 +141,16 @@ def algorithm(kernels: str | None) -> str:
     if not kernels:
         return ""
     names = kernels.split(";")
+    own = [name for name in names if name != "CompiledFxGraph" and not name.startswith(("triton_", "cpp_fused"))]
     algorithms = [word for part, word in ALGORITHMS.items() if any(part in name for name in names)]
-    compiled = any(name == "CompiledFxGraph" or name.startswith(("triton_", "cpp_fused")) for name in names)
-    return " + ".join([*(dict.fromkeys(algorithms) or [_first(names)]), *(["compiled"] if compiled else [])])
+    words = dict.fromkeys(algorithms or filter(None, [_first(own)]))
+    return " + ".join([*words, *(["compiled"] if len(own) < len(names) else [])])
 
 
 def _first(names: list[str]) -> str:
-    """Return that products ran, or else the name of the first kernel."""
+    """Return that products ran, or else the name of the first kernel; empty without any."""
+    if not names:
+        return ""
     if any(
         name.split()[0].removesuffix("_out").lower() in MULTIPLY or "gemm" in name or "conv" in name for name in names
     ):

@@ -8,6 +8,7 @@ import pandas as pd
 from bench.analyse.control import control
 from bench.analyse.flags import DISTURBED, LAUNCH_BOUND, ONE_PROCESS, Flag, flags
 from bench.analyse.rows import Row, measured, plain
+from bench.plan.case import CONTROL
 from bench.show.text import counted, differences, more, varying
 from bench.store.table import cases, without_control
 
@@ -27,6 +28,8 @@ def sentences(whole: pd.DataFrame) -> list[str]:
         )
     if warning := control_warning(whole):
         told.append(f"{warning}.")
+    if lost := int(((whole["implementation"] == CONTROL) & (whole["status"] != "ok")).sum()):
+        told.append(f"The control, which runs the baseline again, failed at {counted(lost, 'point')}: see results.csv.")
     if rows and all(row["slowdown_high"] is None and row["processes"] == 1 for row in rows):
         told.append("One process gives no interval: --processes 2 gives one.")
     others = [flag for flag in number if flag not in UNSAID]

@@ -67,6 +67,8 @@ def test_a_page_has_the_columns_that_any_row_has() -> None:
         ("mm;copy_;bmm;_softmax;add", "products"),
         ("mkldnn_convolution;copy_;_softmax", "products"),
         ("CompiledFxGraph;mm;bmm;copy_", "products + compiled"),
+        ("CompiledFxGraph", "compiled"),
+        ("triton_tem_fused_flex_attention_0", "flex + compiled"),
         ("CompiledFxGraph;mm;_scaled_dot_product_flash_attention_for_cpu", "flash + compiled"),
         ("flash_fwd_kernel<Traits>", "flash"),
         ("my_attention_kernel;elementwise", "my_attention_kernel"),

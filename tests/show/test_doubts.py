@@ -13,6 +13,7 @@ from tests.make.records import record, samples
 from tests.make.results import results, summarise, timed
 
 CASES = [Case(vit_s(num_tokens=50), name) for name in ("eager", "sdpa")]
+LOST = Case(vit_s(num_tokens=50), CONTROL)
 BUSY = samples(1.0, 1.0, switches=(99, 99))
 
 
@@ -30,6 +31,7 @@ DOUBTS = [
         "eager"), ["Other processes disturbed 2 of 2 cases. "]),
     (controlled(1.2, 50, 197, 577), ["Two runs of eager differ by up to "]),
     (results(CASES, processes=1), ["One process gives no interval: "]),
+    (results([*CASES, LOST], {LOST: ("error", "no")}), ["The control, which runs the baseline again, failed at 1 "]),
     (results(CASES, dict.fromkeys(CASES, ("oom", ""))), []),
     (results(CASES).assign(throttle="software power cap"), ["2 cases: the GPU held its clock down"]),
 ]  # fmt: skip
