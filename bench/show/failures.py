@@ -31,11 +31,6 @@ class Reason:
     points: tuple[Point, ...]
 
     @property
-    def why(self) -> str:
-        """The status and the detail: `oom: not enough memory`."""
-        return ": ".join(filter(None, (self.status, self.detail)))
-
-    @property
     def brief(self) -> str:
         """The implementations and the status: `eager, sdpa oom`."""
         return f"{', '.join(self.names)} {self.status}"
@@ -74,21 +69,15 @@ def table(points: Sequence[At], longest: int = LONGEST_REASON) -> list[Lines | T
         told.append(Reason("not tried", "the run has not come to it", ("all",), tuple(at.point for at in waiting)))
     if not told:
         return []
-    lost, cases = (
-        sum(row["status"] != "ok" for row in rows) + sum(at.waits for at in points),
-        sum(at.cases for at in points),
-    )
+    lost = sum(row["status"] != "ok" for row in rows) + sum(at.waits for at in points)
+    cases = counted(sum(at.cases for at in points), "case")
     columns = (
         Column("status", lambda each: each.status),
         Column("who", lambda each: ", ".join(each.names), folds=True),
         Column("where", lambda each: _where(each.points, labels), folds=True),
         Column("why", lambda each: cut(each.detail, longest), folds=True, is_code=True),
     )
-    head = (
-        f"{lost:,} of {counted(cases, 'case')} have no time."
-        if lost
-        else f"All {counted(cases, 'case')} were measured."
-    )
+    head = f"{lost:,} of {cases} have no time." if lost else f"All {cases} were measured."
     return [Lines([head]), Table(columns, told, tone=lambda each: QUIET if each.status in HARMLESS else BAD)]
 
 

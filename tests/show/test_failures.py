@@ -67,7 +67,7 @@ def test_a_device_that_is_not_there_fails() -> None:
     """All are unsupported then, which would be fine for a layer that no implementation can express."""
     without = rows(*((name, "unsupported", "no CUDA device") for name in ("eager", "sdpa")))
     (reason,) = failing(without, None, lacks_device=True)
-    assert (reason.brief, reason.why) == ("eager, sdpa unsupported", "unsupported: no CUDA device")
+    assert (reason.brief, reason.detail) == ("eager, sdpa unsupported", "no CUDA device")
     assert failing(without, None, lacks_device=False) == []
 
 
