@@ -69,7 +69,7 @@ def _held(folder: Path, fail_on: tuple[str, ...] | None) -> Held:
     for point, rows in grouped(plain(saved.table), point_of).items():
         lacks = bool(missing_devices([point], gpus))
         reasons = failing(rows, fail_on, lacks_device=lacks, baseline=saved.baseline)
-        failures = {name: reason.why for reason in reasons for name in reason.names}
+        failures = {name: f"{reason.status}: {reason.detail}" for reason in reasons for name in reason.names}
         for row in rows:
             case = Case(point, row["implementation"])
             samples_s = tuple(value for each in records.get(case, ()) for value in each.samples.values_s)
