@@ -245,8 +245,9 @@ NOT_PACKED = "this implementation takes packed items, which only core, attention
 
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
-_MHA_LAYERS = ("ViTAttention", "PatchAttention", "Attention")
+_MHA_LAYERS = ("ViTAttention", "Attention")
 _NO_MHA = {
+    "PatchAttention": "nn.MultiheadAttention has one weight for queries, keys and values, this layer has three",
     "SelfAttention": "nn.MultiheadAttention has a scale and an output projection, this layer has neither",
     "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
     "Core": "nn.MultiheadAttention has projections, this layer has none",
@@ -254,7 +255,9 @@ _NO_MHA = {
 _PACKED_LAYERS = ("ViTAttention", "Attention", "Core")
 _PACKED = "if items have different lengths"
 _ONE_WIDTH = "it needs queries, keys and values of one width, here keys are an eighth of values"
-_MHA = "if token_len = channels and qk_scale is the layer's own, without grouped heads, norms, rotary and windows"
+_MHA = (
+    "if token_len = channels and qk_scale is the default, without context, bias, norms, rotary, fewer kv heads, windows"
+)
 _GQA = {"gqa": "repeat copies fewer heads of keys for all heads of queries; else torch's enable_gqa takes them"}
 _MODE = "the mode of torch.compile, such as max-autotune"
 _IN_INFERENCE = "in inference, if installed"
