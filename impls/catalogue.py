@@ -245,8 +245,9 @@ NOT_PACKED = "this implementation takes packed items, which only core, attention
 
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
-_MHA_LAYERS = ("ViTAttention", "PatchAttention", "Attention")
+_MHA_LAYERS = ("ViTAttention", "Attention")
 _NO_MHA = {
+    "PatchAttention": "nn.MultiheadAttention has one weight for queries, keys and values, this layer has three",
     "SelfAttention": "nn.MultiheadAttention has a scale and an output projection, this layer has neither",
     "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
     "Core": "nn.MultiheadAttention has projections, this layer has none",
@@ -254,7 +255,9 @@ _NO_MHA = {
 _PACKED_LAYERS = ("ViTAttention", "Attention", "Core")
 _PACKED = "if items have different lengths"
 _ONE_WIDTH = "it needs queries, keys and values of one width, here keys are an eighth of values"
-_MHA = "if token_len = channels and qk_scale is the layer's own, without grouped heads, norms, rotary and windows"
+_MHA = (
+    "if token_len = channels and qk_scale is the default, without context, bias, norms, rotary, fewer kv heads, windows"
+)
 _GQA = {"gqa": "repeat copies fewer heads of keys for all heads of queries; else torch's enable_gqa takes them"}
 _MODE = "the mode of torch.compile, such as max-autotune"
 _IN_INFERENCE = "in inference, if installed"
@@ -332,9 +335,6 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#9b870c", LONG, "$n$"), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
     "loop": Entry("attend.packed:adapt_loop", "packed items one by one by scaled_dot_product_attention",
         Style("#c44536", DOTTED, ">", hollow=True), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
-    "buckets": Entry("attend.packed:adapt_buckets",
-        "packed items in four buckets of similar lengths, padded there, by scaled_dot_product_attention",
-        Style("#2d6a4f", DASH_DOT, "h", hollow=True), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
     # lighter than a tint of eager's black, which people without green cones take for the green of online
     "compiled_eager": Entry("torch_compile:adapt_eager", "torch.compile of eager",
         Style("#a8a8a8", DASHED, "o", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
@@ -348,17 +348,10 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "mha_weights": Entry("whole.mha:adapt_weights", "the same, with the attention weights computed too",
         Style("#8c6100", DOTTED, "X"), supports=_MHA,
         layers=_MHA_LAYERS, refuses=_NO_MHA, scores=ALL),
-    "aot_eager": Entry("runtimes.aot:AOTInductor", "eager, compiled ahead of time by AOTInductor, without guards",
-        Style("#6f6f6f", DASH_DOT, "s", hollow=True), supports="in inference, if there is a compiler"),
-    "aot_sdpa": Entry("runtimes.aot:AOTInductorSDPA", "sdpa, compiled ahead of time by AOTInductor",
-        Style("#4477aa", DASH_DOT, "D", hollow=True), supports="in inference, if there is a compiler"),
     "openvino": Entry("runtimes.openvino:OpenVINO", "the layer in OpenVINO, in the precision of the point",
         Style("#661100", SOLID, "8"), supports=f"{_IN_INFERENCE}, on a CPU", packages=("openvino",), keeps_core=True),
     "onnxruntime": Entry("runtimes.onnxruntime:ONNXRuntime", "the layer exported to ONNX Runtime",
         Style("#117733", SOLID, "H"), supports=_IN_INFERENCE, packages=_ONNX),
-    "onnxruntime_mha": Entry("runtimes.onnxruntime:FusedONNXRuntime",
-        "the same, with its operator MultiHeadAttention as the core", Style("#70ad85", DASHED, "H", hollow=True),
-        supports=_IN_INFERENCE, packages=_ONNX),
     "sdpa_fa3": Entry("attend.sdpa:adapt_fa3", "scaled_dot_product_attention with FlashAttention 3",
         Style("#6699cc", SOLID, "^", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-3",), source=_HOPPER, on_gpu=True,

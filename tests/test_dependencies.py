@@ -61,8 +61,8 @@ USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 """The packages that run in a worker process. Entry points run in the parent, which imports no torch."""
 
 LINES: dict[str, int] = {
-    DECLARED: 520,
-    "impls": 3010,
+    DECLARED: 510,
+    "impls": 2700,
     "bench.plan": 2620,
     "bench.store": 1660,
     "bench.machine": 720,

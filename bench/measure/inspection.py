@@ -88,16 +88,15 @@ def inspect(call: Callable[[], object], device: Device) -> Inspection:
 def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:
     """Return the metrics of one call: its kernels, its memory, and the bytes that autograd keeps of it.
 
-    The kernels of another runtime are the operators that it says. Its memory may not be that of torch's allocator. A
-    call of which torch saw nothing, because it works in threads of its own, has no memory that is known.
+    The kernels of another runtime are the operators that it says. Its memory is unknown. So is that of a call
+    of which torch saw nothing, because it works in threads of its own.
     """
     inspected = inspect(call, device(work.point.device))
     runtime = subject.function if isinstance(subject.function, impls.Runtime) else None
     operators = (f"{operator.name} {operator.dtype}".strip() for operator in (runtime.operators() if runtime else ()))
     values: dict[str, Any] = {"kernels": tuple(dict.fromkeys(operators)) or inspected.kernels}
     values["adapted_by"] = adapted_by(subject.function)
-    is_seen = inspected.kernels or inspected.peak_bytes
-    if is_seen and (runtime is None or not runtime.has_own_memory):
+    if runtime is None and (inspected.kernels or inspected.peak_bytes):
         values |= {"peak_bytes": inspected.peak_bytes, "reserved_bytes": inspected.reserved_bytes}
     if work.with_gradients:
         inputs = work.leaves(work.inputs())

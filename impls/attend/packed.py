@@ -5,8 +5,7 @@ A token attends to those of its own item; with a causal mask to itself and those
 
 import inspect
 from functools import cache
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
@@ -17,9 +16,6 @@ from impls.attend import sdpa
 from impls.catalogue import CAUSAL
 from impls.contract import Implementation, Unsupported, compiling, with_attend
 from impls.packing import Packing
-
-BUCKETS = 4
-"""The most buckets: with more there is less padding in them, and one more call for each."""
 
 BUILDS = BATCH, CALL = ("batch", "call")
 """When `flex_packed` builds its mask: once for a batch, as the layers of a model share it, or in each call."""
@@ -41,63 +37,6 @@ def attend_by_item(
         for begin, end in packing.spans
     ]
     return torch.cat(parts, dim=2)
-
-
-class Bucket(NamedTuple):
-    """Items of similar lengths, padded to the longest of them: `tokens` `[b, n]` are their places among all tokens.
-
-    `real` `[R]` are the places in the bucket that are no padding, `mask` `[b, 1, 1, n]` says where, None if all are.
-    """
-
-    tokens: Tensor
-    real: Tensor
-    mask: Tensor | None
-
-
-class Buckets(NamedTuple):
-    """The buckets of a batch, and where each token is in what they give one after the other."""
-
-    buckets: list[Bucket]
-    places: Tensor
-
-
-def _buckets(packing: Packing, _mask: str) -> Buckets:
-    """Return the items in at most BUCKETS buckets, sorted by their lengths, with as many items in each."""
-    spans, device = sorted(packing.spans, key=lambda span: span[1] - span[0]), packing.offsets.device
-    bounds = sorted({len(spans) * number // BUCKETS for number in range(BUCKETS + 1)})
-    buckets, ordered = list[Bucket](), list[Tensor]()
-    for first, end in pairwise(bounds):
-        begins, ends = torch.tensor(spans[first:end]).unbind(1)
-        lengths = (ends - begins)[:, None]
-        place = torch.arange(int(lengths.max()))
-        is_real = place < lengths
-        tokens = begins[:, None] + torch.where(is_real, place, 0)
-        ordered.append(tokens[is_real])
-        mask = None if bool(is_real.all()) else is_real[:, None, None].to(device)
-        buckets.append(Bucket(tokens.to(device), is_real.flatten().nonzero().squeeze(1).to(device), mask))
-    return Buckets(buckets, torch.cat(ordered).argsort().to(device))
-
-
-def attend_in_buckets(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    packing: Packing,
-    mask: str | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """Return the cores of sorted buckets of similar lengths, each padded to its longest item."""
-    parts = []
-    for tokens, real, attn_mask in packing.made.buckets:
-        qs, ks, vs = (each[0][:, tokens].transpose(0, 1) for each in (q, k, v))  # [b, H, n, D]
-        o = sdpa.attend(qs, ks, vs, scale, mask=mask, attn_mask=attn_mask, enable_gqa=enable_gqa)
-        parts.append(o.transpose(0, 1).flatten(1, 2).index_select(1, real))  # [H, R, D]
-    return torch.cat(parts, dim=1).index_select(1, packing.made.places).unsqueeze(0)
-
-
-attend_in_buckets.apart = _buckets  # type: ignore[attr-defined]  # functions take attributes
 
 
 def attend_nested(
@@ -209,6 +148,5 @@ def _documents(packing: Packing, mask: str) -> BlockMask:
 
 
 adapt_loop = with_attend(attend_by_item)
-adapt_buckets = with_attend(attend_in_buckets)
 adapt_nested = with_attend(attend_nested)
 adapt_varlen = with_attend(attend_varlen)

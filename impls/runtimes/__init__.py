@@ -29,16 +29,13 @@ class Runtime(ABC):
 
     A subclass is an adapter: its class takes the layer. It defines `compile` and `run`, and `operators` if the runtime
     can say which ones it runs.
-    `title` is the runtime's name in messages. `has_own_memory` is false if all memory comes from torch's allocator.
+    `title` is the runtime's name in messages.
     """
 
     title = "this runtime"
-    has_own_memory = True
 
     def __init__(self, layer: nn.Module) -> None:
         self.layer = layer
-        self.was_cached = False
-        """Whether `compile` found the result of an earlier process."""
         self._form: list[tuple[torch.Size, torch.dtype]] = []
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""ONNX Runtime: the layer exported as it is, and with the fused operator MultiHeadAttention."""
+"""ONNX Runtime: the layer exported as it is."""
 
 import tempfile
 from collections.abc import Sequence
@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from impls.attend import eager, hide
-from impls.contract import Unsupported, with_attend
-from impls.layers import merge_heads
+from impls.attend import eager
+from impls.contract import Unsupported
 from impls.runtimes import Operator, Runtime
 
 NO_WORK = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Constant", "Shape")
@@ -27,8 +26,6 @@ class ONNXRuntime(Runtime):
     """
 
     title = "ONNX Runtime"
-    adapted = staticmethod(eager.adapt)
-    """The adapter of the module that is exported."""
 
     def compile(self, *xs: Tensor) -> None:
         """Export the layer for inputs like these, and optimise the graph."""
@@ -40,7 +37,7 @@ class ONNXRuntime(Runtime):
         provider = PROVIDERS.get(x.device.type, x.device.type)
         if provider not in ort.get_available_providers():
             raise Unsupported(f"this ONNX Runtime has no {provider}; pip install onnxruntime-gpu for CUDA")
-        module = type(self).adapted(self.layer)
+        module = eager.adapt(self.layer)
         assert isinstance(module, nn.Module)
         exported = torch.onnx.export(module, xs, dynamo=True, verbose=False)
         assert exported is not None
@@ -91,40 +88,3 @@ def _options(ort: Any, optimised: Path) -> Any:
     options.log_severity_level = 3  # it warns that the optimised graph fits to this CPU alone
     options.optimized_model_filepath = str(optimised)
     return options
-
-
-def _attend(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None
-) -> Tensor:
-    """Return the core as one operator, which an export alone can compute.
-
-    A mask tensor becomes the operator's attention_bias. So does a causal mask with another number of keys than of
-    queries: with more keys the operator's own hides others (seen in ONNX Runtime 1.32).
-    Source: ONNX Runtime, ContribOperators.md, com.microsoft.MultiHeadAttention.
-    """
-    batch, heads, tokens, width = q.shape[0], q.shape[1], q.shape[2], v.shape[3]
-    is_causal = mask is not None and attn_mask is None and k.shape[2] == tokens
-    has_bias = not is_causal and (mask is not None or attn_mask is not None)
-    bias = hide(q.new_zeros(1, 1, tokens, k.shape[2]), mask, attn_mask) if has_bias else None
-    merged: Tensor = torch.onnx.ops.symbolic(
-        "com.microsoft::MultiHeadAttention",
-        [merge_heads(q), merge_heads(k), merge_heads(v), None, None, bias],
-        {"num_heads": heads, "scale": float(scale), "unidirectional": int(is_causal)},
-        dtype=q.dtype,
-        shape=(batch, tokens, heads * width),
-        version=1,
-    )
-    o: Tensor = merged.unflatten(2, (heads, width)).transpose(1, 2)
-    return o
-
-
-class FusedONNXRuntime(ONNXRuntime):
-    """A layer in ONNX Runtime whose core is the operator com.microsoft.MultiHeadAttention."""
-
-    adapted = staticmethod(with_attend(_attend))
-
-    def compile(self, *xs: Tensor) -> None:
-        """Compile as ONNXRuntime does; raises Unsupported for a scale of 0."""
-        if getattr(self.layer, "scale", None) == 0:
-            raise Unsupported("ONNX Runtime takes a scale of 0 for its own, D**-0.5")
-        super().compile(*xs)

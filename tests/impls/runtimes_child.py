@@ -65,7 +65,6 @@ def main(*cases: str) -> None:
                     "dtype": str(outputs[0].dtype),
                     "threads": threads,
                     "operators": [f"{one.name} {one.dtype}" for one in getattr(implementation, "operators", list)()],
-                    "was_cached": getattr(implementation, "was_cached", None),
                 }
             report["changes"] = before.changes()
         except impls.Unsupported as reason:

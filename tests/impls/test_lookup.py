@@ -163,12 +163,12 @@ def test_what_is_lacking_is_said_before_anything_is_imported(monkeypatch: pytest
 
     Versions are those of the packages that implementations need, as far as they are installed.
     """
-    for package, version in versions(["eager", "aot_sdpa", "openvino", "onnxruntime[a=1]"]).items():
+    for package, version in versions(["eager", "openvino", "onnxruntime[a=1]"]).items():
         assert importlib.metadata.version(package) == version
     monkeypatch.setattr("impls.lookup.version", _missing)
     for name, reason in {
         "openvino": "openvino is not installed; pip install openvino",
-        "onnxruntime_mha": "onnxruntime is not installed; pip install onnxruntime onnx onnxscript",
+        "onnxruntime": "onnxruntime is not installed; pip install onnxruntime onnx onnxscript",
         "sdpa_fa4": "it runs on a GPU alone",
     }.items():
         with pytest.raises(Unsupported) as refusal:

@@ -34,7 +34,7 @@ def test_a_packing_says_where_items_lie() -> None:
 
 def test_a_core_takes_packed_items_if_it_declares_so() -> None:
     """Others get a mask; a function that is no layer has no core."""
-    assert packs(impls.build(layer(), "buckets"))
+    assert packs(impls.build(layer(), "loop"))
     assert not packs(impls.build(layer(), "sdpa"))
     assert not packs(layer())
     assert not packs(impls.build(layer(), f"{__name__}:whole"))
@@ -75,9 +75,9 @@ def test_a_padded_layer_asks_for_the_keys_that_are_none_of_the_padding() -> None
 
 def test_a_packing_has_tensors_of_one_kind() -> None:
     """Those of inference mode are of another kind, for which a compiled core is compiled again."""
-    core = impls.build(layer(), "buckets")
+    core = impls.build(layer(), "nested")
     with torch.inference_mode():
         pack(core, (3, 1, 2), 5, CPU)
     packing = asked(core, ())["packing"]
     assert not packing.offsets.is_inference()
-    assert not packing.made.places.is_inference()
+    assert not packing.made[0].is_inference()

@@ -1,17 +1,14 @@
 """Other runtimes: each computes the layer's function, in its precision, and says what it runs."""
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 import impls
 from impls.layers.vit import ViTAttention
-from impls.runtimes.onnxruntime import FusedONNXRuntime
 from tests.impls.reference import INSTALLED, error, normal
 from tests.own_runtime import NumPy
 
@@ -19,30 +16,27 @@ CASES = {
     "openvino": ("openvino/float32/vit/plain", "openvino/float32/self/causal", "openvino/float32/conv/plain",
                  "openvino/bfloat16/vit/plain", "openvino/float32/attention/many",
                  "openvino/float32/attention/windows", "openvino/bfloat16/core/causal context"),
-    "onnxruntime": ("onnxruntime_mha/float32/vit/causal", "onnxruntime/float32/vit/causal",
-                    "onnxruntime_mha/float32/conv/plain", "onnxruntime/bfloat16/vit/plain",
-                    "onnxruntime/float32/attention/many", "onnxruntime_mha/float32/attention/many",
-                    "onnxruntime_mha/float32/core/causal context", "onnxruntime_mha/float32/core/padding"),
-    "aot_sdpa": ("aot_sdpa/float32/attention/many", "aot_sdpa/float32/attention/many"),
+    "onnxruntime": ("onnxruntime/float32/vit/causal", "onnxruntime/float32/conv/plain",
+                    "onnxruntime/bfloat16/vit/plain", "onnxruntime/float32/attention/many",
+                    "onnxruntime/float32/core/causal context", "onnxruntime/float32/core/padding"),
 }  # fmt: skip
-"""What each runtime computes here; the second package of AOTInductor is in the cache."""
+"""What each runtime computes here."""
 
-FUSED = {"openvino": "Softmax+MatMul", "onnxruntime": "MultiHeadAttention", "aot_sdpa": "flash_attention"}
-"""Part of what each reports first."""
+REPORTED = {"openvino": "Softmax+MatMul", "onnxruntime": "MatMul"}
+"""Part of what each reports of its first case."""
 
 
 @pytest.mark.slow
 @pytest.mark.toolchain
 @pytest.mark.parametrize("name", [name for name in CASES if name in INSTALLED])
-def test_a_runtime_computes_what_the_layer_does(name: str, tmp_path: Path) -> None:
+def test_a_runtime_computes_what_the_layer_does(name: str) -> None:
     """Outputs are as near to float64 as torch's own, for two inputs, and in the precision of the point.
 
     The runtime says what it runs, and leaves the process as it was. Without kernels for bfloat16 it refuses it.
     It has a process of its own, because it starts threads there.
     """
     command = [sys.executable, "-m", "tests.impls.runtimes_child", *CASES[name]]
-    variables = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=300)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr[-2000:]
     reports = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
     for case, report in zip(CASES[name], reports, strict=True):
@@ -56,8 +50,7 @@ def test_a_runtime_computes_what_the_layer_does(name: str, tmp_path: Path) -> No
         assert report["threads"] == 1  # one thread was asked for
         assert dtype != "float32" or not any("bf" in operator for operator in report["operators"])
         assert report["changes"] == ""
-    assert any(FUSED[name] in operator for operator in reports[0]["operators"])
-    assert (reports[0]["was_cached"], reports[1]["was_cached"]) == (False, name == "aot_sdpa")
+    assert any(REPORTED[name] in operator for operator in reports[0]["operators"])
 
 
 def test_a_runtime_is_built_once_for_each_form() -> None:
@@ -77,9 +70,3 @@ def test_a_runtime_is_built_once_for_each_form() -> None:
     assert forms == [(2, 5, 8), (2, 7, 8)]
     with pytest.raises(impls.Unsupported, match="NumPy is used for inference alone"):
         runtime(normal(2, 9, 8))
-
-
-def test_a_scale_of_zero_is_not_for_onnx_runtimes_operator() -> None:
-    """The operator takes 0 for its own scale, so the layer is refused before anything is exported."""
-    with pytest.raises(impls.Unsupported, match="scale of 0"):
-        FusedONNXRuntime(ViTAttention(8, 8, qk_scale=0.0)).compile(torch.zeros(1, 4, 8))

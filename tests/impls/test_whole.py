@@ -32,8 +32,10 @@ REFUSED = {
     "qk norm layer": "norm",
     "rope": "rotary",
     "windows": "windows",
+    **dict.fromkeys(("context", "causal context", "causal short context", "one query"), "context"),
+    **dict.fromkeys(("alibi", "relative", "relative causal", "relative padding", "relative causal padding"), "bias"),
 }
-"""The features that nn.MultiheadAttention lacks, with a word of the reason."""
+"""The features that are refused, with a word of the reason."""
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,7 @@ REFUSED = {
         (ViTAttention(8, 8, 2, qk_scale=0.0), r"scale.*0\.0"),
         (SelfAttention(8, 8, 8), "neither"),
         (ConvSelfAttention(8), "narrower"),
+        (PatchAttention(3, 4, 8, 2), "has three"),
         (Core(8, num_tokens=8), "projections"),
         (nn.Linear(8, 8), "not written for this one"),
     ],
@@ -55,6 +58,7 @@ REFUSED = {
         "zero scale",
         "unscaled",
         "narrow keys",
+        "patch",
         "core",
         "another layer",
     ],
@@ -66,36 +70,12 @@ def test_what_a_module_cannot_express_is_unsupported(layer: nn.Module, reason: s
             build(layer, name)
 
 
-@pytest.mark.parametrize("heads", [1, 4])
-@pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_patch_layer_is_computed_with_its_own_weights(name: str, training: bool, heads: int) -> None:
-    """The notebook's layer in the module's words gives the layer's output, in training and out of it.
-
-    The gradients of a training step are those of the layer's own parameters.
-    """
-    layer, x = PatchAttention(heads=heads).train(training), normal(2, 3, 32, 32)
-    y, expected = build(layer, name)(x), layer(x)
-    assert distance(y, array(expected)) < TOLERANCE
-    if training:
-        of_layer = torch.autograd.grad(expected.square().sum(), [*layer.parameters()])
-        for own, its in zip(torch.autograd.grad(y.square().sum(), [*layer.parameters()]), of_layer, strict=True):
-            torch.testing.assert_close(own, its, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("layer", "x"),
-    [
-        (ViTAttention(8, 8, 2), (2, 5, 8)),
-        (ViTAttention(8, 8, 2, qkv_bias=True), (2, 5, 8)),
-        (PatchAttention(3, 4, 8, 2), (2, 3, 8, 8)),
-    ],
-    ids=["vit", "vit with bias", "patch"],
-)
-def test_both_take_the_fast_path_of_inference(layer: nn.Module, x: tuple[int, ...], name: str) -> None:
+@pytest.mark.parametrize("qkv_bias", [False, True])
+def test_both_take_the_fast_path_of_inference(qkv_bias: bool, name: str) -> None:
     """Out of training PyTorch runs one operator for the module, asked for weights or not, with QKV bias or without."""
-    assert "aten::_native_multi_head_attention" in {event.name for event in events_of(layer.eval(), name, normal(*x))}
+    events = events_of(ViTAttention(8, 8, 2, qkv_bias).eval(), name, normal(2, 5, 8))
+    assert "aten::_native_multi_head_attention" in {event.name for event in events}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -141,10 +121,10 @@ def results(at: Point, name: str, dtype: torch.dtype) -> list[Tensor]:
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("name", [*NAMES, "stepwise"])
 def test_each_feature_of_attention_is_computed_or_refused(name: str, mode: str) -> None:
-    """Outputs and gradients are those of the layer in float64; what the module has no word for is unsupported."""
+    """Outputs and gradients are those of the layer in float64; what the adapter does not take is unsupported."""
     for feature, at in featured("attention").items():
         if name != "stepwise" and feature in REFUSED:
-            with pytest.raises(Unsupported, match=f"nn.MultiheadAttention has no .*{REFUSED[feature]}"):
+            with pytest.raises(Unsupported, match=f"adapter of nn.MultiheadAttention takes no .*{REFUSED[feature]}"):
                 results(replace(at, mode=mode), name, torch.float32)
             continue
         exact = results(replace(at, mode=mode), "eager", torch.float64)
@@ -152,14 +132,14 @@ def test_each_feature_of_attention_is_computed_or_refused(name: str, mode: str) 
             torch.testing.assert_close(got.double(), expected, rtol=TOLERANCE, atol=TOLERANCE, msg=feature)
 
 
-def test_the_module_has_its_fast_path_with_a_padding_mask_and_without_a_bias() -> None:
-    """A bias is a floating mask, which the operator does not take; a context it does not take either."""
-    heads: dict[str, Any] = {"num_heads": 2, "channels": 8, "token_len": 8, "context_dim": 8}
+def test_the_module_has_its_fast_path_with_every_mask() -> None:
+    """Also for a causal layer, and for one whose items are padded."""
+    heads: dict[str, Any] = {"num_heads": 2, "channels": 8, "token_len": 8}
     taken = {
         feature: "aten::_native_multi_head_attention" in {event.name for event in of_point(replace(at, **heads), "mha")}
         for feature, at in featured("attention", but=REFUSED).items()
     }
-    assert [feature for feature, is_fast in taken.items() if is_fast] == ["plain", "causal", "padding"]
+    assert taken == {"plain": True, "causal": True, "padding": True}
 
 
 def of_point(at: Point, name: str) -> list[FunctionEvent]:

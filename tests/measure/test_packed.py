@@ -120,8 +120,7 @@ RUNS = [
     ("mha", "attention", "inference", "causal"),
     ("loop", "core", "train", "causal"),
     ("loop", "attention", "backward", "none"),
-    ("buckets", "vit", "forward", "causal"),
-    ("buckets", "core", "inference", "none"),
+    ("loop", "vit", "forward", "causal"),
     ("nested", "vit", "train", "none"),
 ]
 

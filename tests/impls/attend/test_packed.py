@@ -23,11 +23,11 @@ from tests.impls import oracle
 from tests.impls.reference import ROUNDING, Array, array, normal, weights
 
 PADDED = ("eager", "manual", "online", "sdpa", "sdpa_math", "stepwise", "mha", "mha_weights")
-PACKED = ("loop", "buckets", "nested", "varlen")
+PACKED = ("loop", "nested", "varlen")
 
 LONGEST = 9
 LENGTHS = (4, 9, 1, 6, 4, 2)
-"""Of one token and of all, two of one length, in no order; more than there are buckets."""
+"""Of one token and of all, two of one length, in no order."""
 
 FORMULAS = {"core": oracle.core, "attention": oracle.attention, "grouped": oracle.attention, "vit": oracle.vit}
 
@@ -156,25 +156,12 @@ def test_outputs_and_gradients_are_those_of_each_item_alone(name: str, kind: str
 REFUSED = {
     ("nested", "causal"): "torch computes nested tensors with a causal mask on a GPU alone",
     **{(name, "core"): "nn.MultiheadAttention has projections, this layer has none" for name in ("mha", "mha_weights")},
-    **{(name, "grouped"): "nn.MultiheadAttention has no fewer heads of keys" for name in ("mha", "mha_weights")},
+    **{
+        (name, "grouped"): "this adapter of nn.MultiheadAttention takes no fewer heads of keys"
+        for name in ("mha", "mha_weights")
+    },
 }
 """What a way can't compute, with the words."""
-
-
-@pytest.mark.parametrize("mask", ["none", "causal"])
-@pytest.mark.parametrize("lengths", [(5,), (3, 3), (1, 1, 1), (2, 9, 5), (1, 2, 3, 4, 5, 6, 7, 8, 9)], ids=str)
-@pytest.mark.parametrize("name", ["loop", "buckets"])
-def test_any_number_of_items_is_computed(name: str, lengths: tuple[int, ...], mask: str) -> None:
-    """Fewer than there are buckets, all of one length, single tokens; a later packing takes the first one's place."""
-    layer = Core(8, 2, num_tokens=LONGEST, mask=mask, lengths="uniform").double()
-    function = impls.build(layer, name)
-    for order in (lengths, lengths[::-1]):
-        xs = [normal(len(order), 2, LONGEST, 4, dtype=torch.float64) for _ in "qkv"]
-        pack(function, order, LONGEST, torch.device("cpu"))
-        got = function(*(in_a_row(x, order) for x in xs))[0].split(order, dim=-2)
-        at, values = SimpleNamespace(mask=mask), oracle.inputs(*map(array, xs))
-        for item, expected in zip(got, oracle.by_item(oracle.core, at, values, order), strict=True):
-            assert np.abs(array(item) - expected).max() < ROUNDING
 
 
 @pytest.mark.slow
