@@ -97,10 +97,16 @@ def _version(package: str) -> str:
 
 
 def activate(name: str) -> None:
-    """Let torch use the FlashAttention that an implementation needs, in this process, if its package is there."""
+    """Let torch use the FlashAttention that an implementation needs, in this process, if its package is there.
+
+    Raises `Unsupported` for a package that can't be imported.
+    """
     entry = name_of(name).entry
     if entry.flash and all(map(_version, entry.packages)):
-        attention.activate_flash_attention_impl(entry.flash)
+        try:
+            attention.activate_flash_attention_impl(entry.flash)
+        except ImportError as error:
+            raise Unsupported(f"{entry.packages[0]} can't be imported: {' '.join(str(error).split())}") from None
 
 
 def compiles(name: str) -> bool:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import nn
 
-from impls import IMPLEMENTATIONS, Unresolved, Unsupported, build, versions, with_attend
+from impls import IMPLEMENTATIONS, Unresolved, Unsupported, activate, build, versions, with_attend
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from impls.lookup import attend_of, compiles, resolve
@@ -212,6 +212,18 @@ def test_any_other_function_is_refused_with_a_wrapper(function: Any) -> None:
     for words in ("'package.module:f'", "from package.module import f; def attend(q, k, v, scale): return f(q, k, v"):
         assert words in message
     assert "\n" not in message
+
+
+def test_a_package_that_torch_can_not_import_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FlashAttention 4 beside a torch without triton."""
+
+    def without_triton(_name: str) -> None:
+        raise ModuleNotFoundError("No module named 'triton'")
+
+    monkeypatch.setattr("impls.lookup.version", lambda _package: "4.0")
+    monkeypatch.setattr(torch.nn.attention, "activate_flash_attention_impl", without_triton)
+    with pytest.raises(Unsupported, match=r"^flash-attn-4 can't be imported: No module named 'triton'$"):
+        activate("sdpa_fa4")
 
 
 def test_what_is_lacking_is_said_before_anything_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
