@@ -7,7 +7,7 @@ This module imports no torch, so planning and reading results may import it.
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
@@ -102,85 +102,10 @@ class Style:
 
 ALL, ONE = "all", "one"
 
-HALF_TYPES = ("bfloat16", "float16")
-
-DTYPE = "dtype"
-"""The option of a name that says in which type its kernel computes, in place of that of the point."""
-
-FP8 = "float8_e4m3"
-"""A value of the option DTYPE."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the kernel of a package takes: queries, keys and values of one of `dtypes`.
-
-    It needs a GPU of at least the compute capability `least_capability`, of the same major version if it
-    `is_of_one_generation`. Heads have at most `most_width` channels, in steps of `width_step`, or one of `widths`;
-    those of values may have others unless all `have_one_width`. `gradients` is false if it computes none.
-    """
-
-    least_capability: tuple[int, int] = (8, 0)
-    is_of_one_generation: bool = False
-    dtypes: tuple[str, ...] = HALF_TYPES
-    most_width: int = 256
-    width_step: int = 1
-    widths: tuple[int, ...] = ()
-    have_one_width: bool = True
-    gradients: bool = True
-
-    @property
-    def capability(self) -> str:
-        """The compute capabilities in words."""
-        major, minor = self.least_capability
-        return f"{major}.x" if self.is_of_one_generation else f"{major}.{minor} or newer"
-
-    @property
-    def heads(self) -> str:
-        """The widths of heads in words."""
-        if self.widths:
-            return f"heads of {_words(self.widths, 'or')} channels"
-        step = f" in steps of {self.width_step}" if self.width_step > 1 else ""
-        return f"heads of up to {self.most_width} channels{step}"
-
-    @property
-    def words(self) -> str:
-        """All of it in words."""
-        mode = "" if self.gradients else "in inference, "
-        return f"{mode}on a GPU of compute capability {self.capability} in {_words(self.dtypes)}, {self.heads}"
-
-    def refusal(
-        self, dtype: str, widths: tuple[int, ...], capability: tuple[int, int] | None, *, wants_gradients: bool
-    ) -> str:
-        """Return why it can't take queries, keys and values of these widths; empty if it may.
-
-        `capability` is that of their GPU, None if there is none.
-        """
-        fits = widths[0] in self.widths if self.widths else not widths[0] % self.width_step
-        if dtype not in self.dtypes:
-            return f"it takes {_words(self.dtypes)}, got {dtype}"
-        if self.have_one_width and len({*widths}) > 1:
-            return f"it takes queries, keys and values of one width, got {_words(widths)}"
-        if not fits or max(widths) > self.most_width:
-            return f"it takes {self.heads}, got {max(widths)}"
-        if wants_gradients and not self.gradients:
-            return "it computes no gradients"
-        least = self.least_capability
-        if capability and (capability < least or (self.is_of_one_generation and capability[0] > least[0])):
-            return f"it takes a GPU of compute capability {self.capability}, got {capability[0]}.{capability[1]}"
-        return ""
-
-
-def _words(values: Sequence[object], joined: str = "and") -> str:
-    *others, last = map(str, values)
-    return f"{', '.join(others)} {joined} {last}" if others else last
-
-
 VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "gqa": ("built-in", "repeat"),
     "build": ("batch", "call"),
     "mode": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
-    DTYPE: (FP8,),
 })  # fmt: skip
 """The values of the options that have only some."""
 
@@ -199,9 +124,6 @@ class Entry:
     `packages` are the distributions beside torch that it needs; their versions are recorded. `source` says how to get
     them if pip can't.
     One that `keeps_core` moves its process back to the core on which it was built, whenever it is called.
-    `function` is that of a package, `module:attribute`, which takes what its `limits` say. `accuracy` is the type of
-    numbers in which it computes if it misses the tolerance by that, which the option DTYPE replaces; empty if it keeps
-    the tolerance.
     `on_gpu` is true if it can run on a GPU alone. `flash` is the FlashAttention that torch's registry must use for it.
     One that is `for_profiles` is nothing to use. One that `packs` takes packed items, without padding.
     `scores` says of how many heads it holds the attention scores at once, whatever the layer and the mode: ALL, ONE, or
@@ -220,9 +142,6 @@ class Entry:
     kernel: str = ""
     packages: tuple[str, ...] = ()
     source: str = ""
-    function: str = ""
-    limits: Limits = field(default_factory=Limits)
-    accuracy: str = ""
     keeps_core: bool = False
     on_gpu: bool = False
     flash: str = ""
@@ -262,28 +181,8 @@ _GQA = {"gqa": "repeat copies fewer heads of keys for all heads of queries; else
 _MODE = "the mode of torch.compile, such as max-autotune"
 _IN_INFERENCE = "in inference, if installed"
 _ONNX = ("onnxruntime", "onnx", "onnxscript")
-_HALF = f"on a GPU in {_words(HALF_TYPES)}, if installed"
+_HALF = "on a GPU in bfloat16 and float16, if installed"
 _HOPPER = "build the folder hopper of Dao-AILab/flash-attention"
-
-_FA2 = Limits()
-_FA3 = Limits((9, 0), is_of_one_generation=True, width_step=8)
-_FA4 = Limits(width_step=8)
-_XFORMERS = Limits((5, 0), dtypes=(*HALF_TYPES, "float32"), most_width=65_536, have_one_width=False)
-_CUDNN = Limits(width_step=8, gradients=False)
-_SAGE = Limits(most_width=128, gradients=False)
-_FLASHINFER = Limits(widths=(64, 128, 256), gradients=False)
-
-
-def _of_package(
-    name: str, function: str, package: str, limits: Limits, meaning: str, style: Style, **others: Any
-) -> Entry:
-    """Return the entry of a kernel of a package, which the attribute of its name in `attend.foreign` adapts."""
-    usual = {"supports": f"{limits.words}, if installed", "refuses": {"ConvSelfAttention": _ONE_WIDTH}}
-    return Entry(
-        f"attend.foreign:{name}", meaning, style,
-        **{**usual, **others}, packages=(package,), function=function, limits=limits, on_gpu=True,
-    )  # fmt: skip
-
 
 IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "eager": Entry("attend.eager:adapt",
@@ -359,24 +258,20 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "sdpa_fa4": Entry("attend.sdpa:adapt_fa4", "scaled_dot_product_attention with FlashAttention 4",
         Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
         packages=("flash-attn-4",), on_gpu=True, flash="FA4", kernel="flash_attncute", options=_GQA),
-    "flash_attn": _of_package("flash_attn", "flash_attn:flash_attn_func", "flash-attn", _FA2,
-        "FlashAttention 2 of the package flash-attn", Style("#999933", SOLID, "d", hollow=True)),
-    "flash_attn_3": _of_package("flash_attn_3", "flash_attn_interface:flash_attn_func", "flash-attn-3", _FA3,
-        "FlashAttention 3 of its own package, for Hopper", Style("#b0413e", SOLID, "$3$"), source=_HOPPER,
-        options={DTYPE: f"the type in which the kernel computes: {FP8}"}),
-    "flash_attn_4": _of_package("flash_attn_4", "flash_attn.cute:flash_attn_func", "flash-attn-4", _FA4,
-        "FlashAttention 4 of its own package, written in CuTe", Style("#3b5bab", SOLID, "$4$")),
-    "flash_attn_varlen": _of_package("flash_attn_varlen", "flash_attn:flash_attn_varlen_func", "flash-attn", _FA2,
+    "flash_attn": Entry("attend.packages:flash_attn", "FlashAttention 2 of the package flash-attn",
+        Style("#999933", SOLID, "d", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
+        packages=("flash-attn",), on_gpu=True),
+    "flash_attn_3": Entry("attend.packages:flash_attn_3", "FlashAttention 3 of its own package, for Hopper",
+        Style("#b0413e", SOLID, "$3$"), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
+        packages=("flash-attn-3",), source=_HOPPER, on_gpu=True),
+    "flash_attn_4": Entry("attend.packages:flash_attn_4", "FlashAttention 4 of its own package, written in CuTe",
+        Style("#3b5bab", SOLID, "$4$"), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
+        packages=("flash-attn-4",), on_gpu=True),
+    "flash_attn_varlen": Entry("attend.packages:flash_attn_varlen",
         "packed items by FlashAttention 2 of the package flash-attn", Style("#6f7200", DASHED, "$2$"),
-        supports=f"{_PACKED}, {_FA2.words}, if installed", layers=_PACKED_LAYERS, packs=True),
-    "xformers": _of_package("xformers", "xformers.ops:memory_efficient_attention", "xformers", _XFORMERS,
-        "memory_efficient_attention of xformers", Style("#8a5a00", DASH_DOT, "x"), refuses={}),
-    "cudnn_frontend": _of_package("cudnn_frontend", "cudnn:pygraph", "nvidia-cudnn-frontend", _CUDNN,
-        "cuDNN's attention by a graph of its frontend", Style("#5f7a1f", DASH_DOT_DOT, "+")),
-    "sageattention": _of_package("sageattention", "sageattention:sageattn", "sageattention", _SAGE,
-        "SageAttention, which computes queries times keys in int8", Style("#a0307a", LONG, "$8$"), accuracy="int8"),
-    "flashinfer": _of_package("flashinfer", "flashinfer:BatchPrefillWithRaggedKVCacheWrapper", "flashinfer-python",
-        _FLASHINFER, "the ragged prefill of FlashInfer, planned once for a shape", Style("#00717f", DOTTED, "$f$")),
+        supports=f"{_PACKED}, {_HALF}", layers=_PACKED_LAYERS, packages=("flash-attn",), on_gpu=True, packs=True),
+    "xformers": Entry("attend.packages:xformers", "memory_efficient_attention of xformers",
+        Style("#8a5a00", DASH_DOT, "x"), supports="on a GPU, if installed", packages=("xformers",), on_gpu=True),
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 
@@ -439,11 +334,6 @@ class Name:
     def entry(self) -> Entry:
         """The facts about an implementation, OWN for a user's own."""
         return IMPLEMENTATIONS.get(self.base, OWN)
-
-    @property
-    def accuracy(self) -> str:
-        """The type of numbers by which an implementation may miss the tolerance; empty if it must keep it."""
-        return "" if self.is_own else str(self.options.get(DTYPE, self.entry.accuracy))
 
     @property
     def compiled_from(self) -> str:

@@ -1,17 +1,20 @@
 """Find an adapter by its name, and build an implementation from a layer and a name."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import attention
 
-from impls.attend.foreign import attend_of
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, STRANGE, Entry, Name, name_of
 from impls.contract import (
+    ATTEND_PARAMETERS,
     Adapt,
+    Attend,
     Implementation,
     Unresolved,
     Unsupported,
@@ -20,8 +23,14 @@ from impls.contract import (
     declared_options,
     imported,
     is_ours,
+    is_required,
+    parameters_of,
+    takes_core,
     with_attend,
 )
+
+QUERIES = re.compile(r"x?(q|qs|qkv|query|queries)(_\w*)?")
+"""The names of a first parameter that make a function no adapter."""
 
 BESIDE = (__package__ or "").removesuffix("impls")
 """What stands before the name of a package beside this one: nothing in a checkout, else that of the installed one."""
@@ -88,10 +97,16 @@ def _version(package: str) -> str:
 
 
 def activate(name: str) -> None:
-    """Let torch use the FlashAttention that an implementation needs, in this process, if its package is there."""
+    """Let torch use the FlashAttention that an implementation needs, in this process, if its package is there.
+
+    Raises `Unsupported` for a package that can't be imported.
+    """
     entry = name_of(name).entry
     if entry.flash and all(map(_version, entry.packages)):
-        attention.activate_flash_attention_impl(entry.flash)
+        try:
+            attention.activate_flash_attention_impl(entry.flash)
+        except ImportError as error:
+            raise Unsupported(f"{entry.packages[0]} can't be imported: {' '.join(str(error).split())}") from None
 
 
 def compiles(name: str) -> bool:
@@ -103,7 +118,7 @@ def compiles(name: str) -> bool:
 def resolve(name: str) -> Adapt:
     """Return the adapter of a name without options: a shipped one, an installed entry point, or `module:attribute`.
 
-    An attend in place of an adapter, also a function of another package, is wrapped by `with_attend`.
+    An attend in place of an adapter is wrapped by `with_attend`.
     Raises Unresolved for an unknown name, a module that can't be imported, an attribute that isn't callable, and one
     whose parameters can't be known.
     """
@@ -119,3 +134,37 @@ def resolve(name: str) -> Adapt:
     found = imported(path, what)
     attend = attend_of(found, path)
     return found if attend is None else with_attend(attend)
+
+
+def attend_of(function: Callable[..., Any], name: str) -> Attend | None:
+    """Return what a name leads to if it is an attend, None if it is an adapter.
+
+    Raises Unresolved for any other function of queries, keys and values, for a class that can't take a layer alone, and
+    for what takes nothing that can be known, with the wrapper to write.
+    """
+    if isinstance(getattr(function, "options", None), frozenset):
+        return None  # `with_attend` made it
+    parameters = parameters_of(function)
+    required = sum(map(is_required, parameters))
+    if isinstance(function, type):
+        if required != 1 or issubclass(function, torch.autograd.Function):
+            own = f"a layer has its own option, --layer {name}"
+            raise _no_attend(name, f"it is a class, which must take a layer alone; {own}")
+        return None
+    if not parameters:
+        raise _no_attend(name, "it states no parameters")
+    if required < ATTEND_PARAMETERS and not QUERIES.fullmatch(parameters[0].name.lower()):
+        return None
+    if not takes_core(function):
+        raise _no_attend(name, "it is no attend(q, k, v, scale)")
+    return function
+
+
+def _no_attend(name: str, reason: str) -> Unresolved:
+    """Return the error that says why a function can't be used as it is, and the wrapper that can."""
+    module, _, attribute = name.partition(":")
+    return Unresolved(
+        f"implementation {name!r} can't be used as it is: {reason}; write in a file of your own, for [B, H, N, D]: "
+        f"from {module} import {attribute.partition('.')[0]}; "
+        f"def attend(q, k, v, scale): return {attribute}(q, k, v, …)"
+    )

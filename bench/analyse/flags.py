@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from bench.analyse.rows import Row
 from bench.plan.device import HOST
-from impls.catalogue import name_of
 
 FLAGGED_SHARE = 0.25
 """A median holds as long as half of its values are undisturbed; this leaves room."""
@@ -36,13 +35,9 @@ LAUNCH_BOUND = Flag(
 THROTTLED = Flag(
     "T", "the GPU held its clock down for the reason in the column throttle", "cool it, or set a lower power limit"
 )
-OTHER_ACCURACY = Flag(
-    "A",
-    "less accurate: it computes in int8 or FP8, and `--allow-error` accepts its error (column error)",
-)
 ONE_PROCESS = Flag("1", "measured in one process")
 
-FLAGS = (DISTURBED, LAUNCH_BOUND, THROTTLED, OTHER_ACCURACY, ONE_PROCESS)
+FLAGS = (DISTURBED, LAUNCH_BOUND, THROTTLED, ONE_PROCESS)
 """All flags."""
 
 
@@ -52,7 +47,6 @@ def flags(row: Row) -> list[Flag]:
         (DISTURBED, (row["flagged_share"] or 0) >= FLAGGED_SHARE),
         (LAUNCH_BOUND, launch_bound(row)),
         (THROTTLED, row["throttle"]),
-        (OTHER_ACCURACY, name_of(str(row["implementation"])).accuracy),
         (ONE_PROCESS, row["processes"] == 1),
     )
     return [flag for flag, is_raised in raised if is_raised]

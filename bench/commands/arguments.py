@@ -138,7 +138,7 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
     options.add_columns(add_option)
     add_option("--bound", metavar="1%", help="measure until the ratio is known to this (default: 1%%)")
     add_option("--within", dest="within_s", metavar="3m", help="stop after this time (default: 40s for each point)")
-    options.add_effort(add_option, "timeout_s", "allow_error")
+    options.add_effort(add_option, "timeout_s")
     _add_answer(add_option, FORMATS)
     add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
 

@@ -13,14 +13,9 @@ from bench.plan.work import Roof, Work
 from bench.sampling import judged
 from bench.sampling.inputs import GIVEN, NORMAL, PEAKED, TIMED, InputValues
 from bench.sampling.requests import Compare, Compared, CompareTimed, Expect, Expected, Outcome, Rates, Request
-from bench.store import units
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
-from impls.catalogue import name_of
 
 R = TypeVar("R")
-
-ALLOWED = "5%"
-"""A share for an implementation of another accuracy: int8 and FP8 of attention are off by some percent."""
 
 RATES_TURNS, RATES_S = 3, 0.2
 """The least number of turns, and the least seconds, in which a device's rates are measured."""
@@ -100,7 +95,7 @@ class PointJudge:
 
     def compare(self, member: Member, check: str) -> dict[str, float]:
         """Return error and tolerance of a member's output; raises Ended if it is incorrect."""
-        reply = self._compared(member, check, Compare(check, member.file(check), self._allowed(member)))
+        reply = self._compared(member, check, Compare(check, member.file(check)))
         assert reply.error is not None
         assert reply.tolerance is not None
         return {"error": reply.error, "tolerance": reply.tolerance}
@@ -111,15 +106,10 @@ class PointJudge:
         The judge replays the calls that the member names. Raises Ended too if they are not of its samples, or fewer
         than it must keep, and Died if nothing could be expected of them.
         """
-        reply = self._compared(member, TIMED, CompareTimed(member.file(TIMED), self._allowed(member)))
+        reply = self._compared(member, TIMED, CompareTimed(member.file(TIMED)))
         assert member.kept is not None
         if objection := judged.objection(member.kept, member.keys, reply.calls):
             raise Ended("incorrect", f"{objection} ({TIMED})")
-
-    @staticmethod
-    def _allowed(member: Member) -> float:
-        """Return up to which share a member may be off: 0 unless it declares another accuracy."""
-        return (member.allow_error or 0.0) if name_of(member.implementation).accuracy else 0.0
 
     def _compared(self, member: Member, check: str, request: Request[Compared | Outcome]) -> Compared:
         """Return how outputs compare that are handed over, once; raises Ended if they are incorrect."""
@@ -133,10 +123,7 @@ class PointJudge:
             raise Died("error", reply.detail, is_outside=True)
         if reply.reason:
             member.metrics |= {"error": reply.error, "tolerance": reply.tolerance}
-            own = name_of(member.implementation).accuracy
-            is_off = own and not self._allowed(member) and reply.error is not None
-            hint = f"it computes in {own}: --allow-error {ALLOWED} accepts it up to that share" if is_off else ""
-            raise Ended("incorrect", "; ".join(filter(None, [reply.reason, hint, self.remark, member.remark])))
+            raise Ended("incorrect", "; ".join(filter(None, [reply.reason, self.remark, member.remark])))
         return reply
 
     def check_rate(self, member: Member) -> None:
@@ -145,9 +132,7 @@ class PointJudge:
         Raises Ended if the time is impossible for its work, unless other processes were busy meanwhile.
         """
         assert self.work is not None
-        own, error = name_of(member.implementation).accuracy, member.metrics.get("error")
-        off = f"computes in {own}: off by {units.percent(error)} of the largest value" if own and error else ""
-        member.detail = "; ".join(filter(None, [self.remark, member.doubt, member.waiting.doubt, off]))
+        member.detail = "; ".join(filter(None, [self.remark, member.doubt, member.waiting.doubt]))
         member.metrics |= {"flops": self.work.flops, "least_bytes": self.work.least_bytes}
         if self.best is None:
             return

@@ -41,8 +41,7 @@ class Member:
     `point` is where, which is the case's unless that side is another layer. Its outputs are judged in the pool and at
     the point of `judged_by`, its own by default; it has weights and values from there if it `takes_weights`.
     A `thorough` measurement also checks a normal input and inspects a call. `death` says how its process died, if it
-    did. `allow_error` is how far it may be off if it declares another accuracy, as in Effort. A process that is silent
-    for `timeout_s` ends; `heard(stage)` is called for each of its events.
+    did. A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
     """
 
     case: Case
@@ -75,7 +74,6 @@ class Member:
     point: Point = None  # type: ignore[assignment]
     judged_by: tuple[Pool, Point] = None  # type: ignore[assignment]
     takes_weights: bool = False
-    allow_error: float | None = None
     torch_version: str = ""
     """The version of its torch, if that is not the one of the run's environment."""
     pid: int | None = None

@@ -401,8 +401,7 @@ class Run:
     def member(self, case: Case) -> Member:
         """Return a case to be measured in a replicate."""
         thorough, implementation = self.is_new(case), self.sweep.computed_by(case.implementation)
-        allowed = self.sweep.effort.allow_error
-        return Member(case, self._pool, thorough, implementation, allow_error=allowed)
+        return Member(case, self._pool, thorough, implementation)
 
     def seed(self, point: Point) -> int:
         """Return the seed of the point's weights and inputs in this session."""

@@ -30,10 +30,8 @@ class CheckResult:
         return severity if severity > 1 or (severity <= 1 and not self.reason) else math.inf
 
 
-def compare(work: Workload, check: Check, tensors: Sequence[Tensor], allowed: float = 0.0) -> CheckResult:
+def compare(work: Workload, check: Check, tensors: Sequence[Tensor]) -> CheckResult:
     """Return the result of checking an output, and its gradients if the mode has any, for one input.
-
-    An error up to the share `allowed` of the largest value is accepted, also beyond the tolerance.
 
     The error of a tensor is its largest absolute deviation, divided by the largest absolute expected value of the
     tensor, or of all weights' gradients if this one cancels out.
@@ -41,17 +39,15 @@ def compare(work: Workload, check: Check, tensors: Sequence[Tensor], allowed: fl
     if not tensors[0].isfinite().all():
         return _not_finite(check, check.name)
     targets = check.targets if len(check.items) == work.point.batch else check.targets[: work.by_item]
-    results = _compared(work, tensors, _allowing(targets, allowed), check.items, check.name)
+    results = _compared(work, tensors, targets, check.items, check.name)
     return max(results, key=lambda result: result.severity)
 
 
-def compare_timed(
-    work: Workload, check: Check, kept: Sequence[tuple[TimedCall, Sequence[Tensor]]], allowed: float = 0.0
-) -> CheckResult:
+def compare_timed(work: Workload, check: Check, kept: Sequence[tuple[TimedCall, Sequence[Tensor]]]) -> CheckResult:
     """Return the result of checking the outputs of timed calls, whole ones and items, which are replayed here.
 
-    Tolerances are those of `check`, and a little more because what is expected is not computed in float64; `allowed`
-    is as in `compare`. Raises `impls.Unsupported` if what the layer computes is not finite.
+    Tolerances are those of `check`, and a little more because what is expected is not computed in float64.
+    Raises `impls.Unsupported` if what the layer computes is not finite.
     """
     if not all(tensors[0].isfinite().all() for _, tensors in kept):
         return _not_finite(check, TIMED)
@@ -60,18 +56,12 @@ def compare_timed(
     of_items = iter(reference.of_items(work, check, calls) if calls else ())
     for call, tensors in kept:
         if call.item is None:
-            targets = _allowing(reference.of_call(work, check, call), allowed)
+            targets = reference.of_call(work, check, call)
             results += _compared(work, tensors, targets, range(work.point.batch), TIMED)
         else:
-            targets = _allowing(next(of_items), allowed)
-            results += _compared_item(work, tensors, targets, call.item)
+            results += _compared_item(work, tensors, next(of_items), call.item)
     nothing = CheckResult(0.0, check.targets[0].tolerance)
     return max(results, key=lambda result: result.severity, default=nothing)
-
-
-def _allowing(targets: Sequence[Target], share: float) -> list[Target]:
-    """Return targets whose tolerance is at least this share."""
-    return [target._replace(tolerance=max(target.tolerance, share)) for target in targets]
 
 
 def _compared(

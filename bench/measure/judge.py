@@ -65,7 +65,7 @@ class Judge:
         (_, check), work = self._checks[request.check], self._known
 
         def compared() -> CheckResult:
-            return correctness.compare(work, check, outputs.read(request.outputs, work.like), request.allowed)
+            return correctness.compare(work, check, outputs.read(request.outputs, work.like))
 
         return self._compared(check.name, compared)
 
@@ -77,7 +77,7 @@ class Judge:
         def compared() -> CheckResult:
             kept = outputs.read_timed(request.outputs, work)
             calls.extend(call for call, _ in kept)
-            return correctness.compare_timed(work, check, kept, request.allowed)
+            return correctness.compare_timed(work, check, kept)
 
         with failure.caught(outcome, work.point.device, "the reference failed: "):
             result = self._compared(TIMED, compared)

@@ -31,8 +31,6 @@ class Effort:
     may be the fastest, until the one that it names takes at most the share `bound` longer than the fastest, or the run
     has taken `within_s`; None: BASE_S and POINT_S for each point.
     `oversubscribe` allows more threads than there are cores.
-    `allow_error` is how far an implementation that declares another accuracy may be off, as a share of the largest
-    value; None: no further than the others.
     """
 
     processes: int = setting(
@@ -55,12 +53,6 @@ class Effort:
         300.0, "time without a sign of life after which a case is given up", kind=ValueKind.SECONDS, example="5m"
     )
     oversubscribe: bool = setting(False, "allow more threads than cores")
-    allow_error: float | None = setting(
-        None,
-        "how far one that declares another accuracy, as int8, may be off, as a share of the largest value",
-        kind=ValueKind.SHARE,
-        example="5%",
-    )
 
     def seconds(self, points: int) -> float:
         """Return the seconds that a race over so many points takes at most, if its base doesn't take longer."""

@@ -258,18 +258,16 @@ class Compared(Struct, tag=True):
 
 
 class Compare(Request[Compared | Outcome], frozen=True):
-    """Compare the output in a file with what is expected of a check; errors up to the share `allowed` are accepted."""
+    """Compare the output in a file with what is expected of a check."""
 
     check: str
     outputs: str
-    allowed: float
 
 
 class CompareTimed(Request[Compared | Outcome], frozen=True):
     """Replay the timed calls whose outputs are in a file, and compare."""
 
     outputs: str
-    allowed: float
 
 
 class Rates(Request[Roof], frozen=True):

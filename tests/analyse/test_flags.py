@@ -19,8 +19,6 @@ SURE: dict[str, Any] = {
         ({"host_s": 0.095}, "L"),
         ({"throttle": "software power cap"}, "T"),
         ({"processes": 1}, "1"),
-        ({"implementation": "flash_attn_3[dtype=float8_e4m3]"}, "A"),
-        ({"implementation": "flash_attn_3"}, ""),
         ({"flagged_share": 0.05}, ""),
         ({"flagged_share": None}, ""),
         ({"host_s": 0.08}, ""),
@@ -28,7 +26,7 @@ SURE: dict[str, Any] = {
     ],
 )
 def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> None:
-    """Neighbours, launches, the clock, one process and another accuracy have one; a few samples have none."""
+    """Neighbours, launches, the clock and one process have one; a few samples have none."""
     assert "".join(flag.letter for flag in flags({**SURE, **changes})) == letter
 
 

@@ -76,7 +76,7 @@ def test_a_gpu_has_a_default_sweep_of_its_own() -> None:
 
 def test_effort_can_be_changed() -> None:
     """Processes, bound, time and budget of the file give way to those of the command line."""
-    line = "--processes 7 --budget-s 1.5 --within 60s --bound 5% --timeout-s 9 --allow-error 3%"
+    line = "--processes 7 --budget-s 1.5 --within 60s --bound 5% --timeout-s 9"
     assert asked(line).effort == Effort(
         processes=7,
         budget_s=1.5,
@@ -84,7 +84,6 @@ def test_effort_can_be_changed() -> None:
         bound=0.05,
         within_s=60,
         timeout_s=9.0,
-        allow_error=0.03,
     )
 
 

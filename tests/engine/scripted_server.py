@@ -237,10 +237,6 @@ def pipe(channel: Channel) -> socket.socket:
     return channel._pipe
 
 
-COARSE, COARSE_ERROR = ("sageattention", "test:coarse"), 0.03
-"""Implementations of another accuracy, the first of which declares it, and their error."""
-
-
 class Judge:
     """The process that computes what is expected, and compares outputs with it."""
 
@@ -267,22 +263,20 @@ class Judge:
         if request.check not in self._expected:
             raise KeyError(request.check)
         name, _ = json.loads(Path(request.outputs).read_text())
-        return self._compared(name, request.check, request.allowed)
+        return self._compared(name, request.check)
 
     def compare_timed(self, request: CompareTimed, _channel: Channel) -> Compared:
         """Find the outputs of timed calls right or wrong, as the name says that is in the file, and name the calls."""
         name, calls = json.loads(Path(request.outputs).read_text())
-        compared = self._compared(name, TIMED, request.allowed)
+        compared = self._compared(name, TIMED)
         compared.calls = [TimedCall(*call) for call in calls]
         return compared
 
-    def _compared(self, name: str, check: str, allowed: float) -> Compared:
+    def _compared(self, name: str, check: str) -> Compared:
         if name == "test:ends_the_judge":
             end(1)
         if name == "test:wrong" or (name == "test:wrong_when_timed" and check == TIMED):
             return Compared(1.0, 1e-5, f"wrong numbers ({check})")
-        if name in COARSE:
-            return Compared(COARSE_ERROR, max(1e-5, allowed), "" if allowed >= COARSE_ERROR else f"is off ({check})")
         return Compared(1e-7 if check == PEAKED else 1e-8, 1e-5, "")
 
     def rates(self, _request: Rates, _channel: Channel) -> Roof:

@@ -180,22 +180,6 @@ def test_memory_that_runs_out_beside_others_is_measured_by_itself(names: tuple[s
 
 
 @scripted
-@pytest.mark.parametrize("allowed", [None, 0.02, 0.05])
-def test_another_accuracy_is_accepted_if_it_is_declared_and_allowed(allowed: float | None, tmp_path: Path) -> None:
-    """Its row has its error; without the option it says what accepts it. One that declares none is incorrect."""
-    effort = dataclasses.replace(ONE, allow_error=allowed)
-    table = ran(swept("eager", "sageattention", "test:coarse", tokens=(5,), effort=effort), tmp_path)
-    table = table.set_index("implementation")
-    other, status = table.loc["test:coarse"], "ok" if allowed == 0.05 else "incorrect"
-    assert (other["status"], other["error"], "--allow-error" in other["detail"]) == ("incorrect", 0.03, False)
-    own = table.loc["sageattention"]
-    assert (own["status"], own["error"], "--allow-error" in own["detail"]) == (status, 0.03, allowed is None)
-    if allowed == 0.05:
-        assert own["detail"] == "computes in int8: off by 3.0% of the largest value"
-        assert (own["tolerance"], own["speedup"] > 0) == (0.05, True)
-
-
-@scripted
 def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
     """Two points and two implementations are four rows, with a journal line for each process.
 

@@ -1,10 +1,8 @@
 """The grammar of names: those of implementations and those of modules."""
 
-from typing import Any
-
 import pytest
 
-from impls.catalogue import Limits, name_of, split, with_option
+from impls.catalogue import name_of, split, with_option
 
 
 def test_a_name_has_a_base_and_options() -> None:
@@ -87,43 +85,3 @@ def test_a_name_that_breaks_the_grammar_is_refused(name: str) -> None:
         name_of(name)
 
     assert repr(name) in str(refused.value)
-
-
-def test_an_accuracy_is_declared_by_an_entry_or_by_an_option() -> None:
-    """Names of others declare none."""
-    declared = {
-        "sageattention": "int8", "flash_attn_3[dtype=float8_e4m3]": "float8_e4m3", "flash_attn_3": "", "sdpa": "",
-        "mine:attend[dtype=int4]": "",
-    }  # fmt: skip
-    assert {name: name_of(name).accuracy for name in declared} == declared
-
-
-HOPPER = Limits((9, 0), is_of_one_generation=True, width_step=8)
-FEW = Limits(widths=(64, 128), gradients=False)
-BFLOAT16 = {"dtype": "bfloat16", "widths": (64, 64, 64), "capability": (9, 0), "wants_gradients": False}
-
-
-@pytest.mark.parametrize(
-    ("limits", "asked", "reason"),
-    [
-        (Limits(), {}, ""),
-        (Limits(), {"capability": None, "wants_gradients": True, "widths": (7, 7, 7)}, ""),
-        (Limits(), {"capability": (12, 1)}, ""),
-        (Limits(), {"capability": (7, 5)}, "it takes a GPU of compute capability 8.0 or newer, got 7.5"),
-        (HOPPER, {"widths": (256, 256, 256)}, ""),
-        (HOPPER, {"capability": (10, 0)}, "it takes a GPU of compute capability 9.x, got 10.0"),
-        (HOPPER, {"capability": (8, 9)}, "it takes a GPU of compute capability 9.x, got 8.9"),
-        (HOPPER, {"widths": (100, 100, 100)}, "it takes heads of up to 256 channels in steps of 8, got 100"),
-        (HOPPER, {"widths": (264, 264, 264)}, "it takes heads of up to 256 channels in steps of 8, got 264"),
-        (HOPPER, {"dtype": "float32"}, "it takes bfloat16 and float16, got float32"),
-        (FEW, {"widths": (128, 128, 128)}, ""),
-        (FEW, {"widths": (96, 96, 96)}, "it takes heads of 64 or 128 channels, got 96"),
-        (FEW, {"wants_gradients": True}, "it computes no gradients"),
-        (Limits(), {"widths": (8, 8, 64)}, "it takes queries, keys and values of one width, got 8, 8 and 64"),
-        (Limits(have_one_width=False), {"widths": (8, 8, 64)}, ""),
-        (Limits(have_one_width=False), {"widths": (8, 8, 264)}, "it takes heads of up to 256 channels, got 264"),
-    ],
-)
-def test_what_a_kernel_can_not_take_has_one_reason(limits: Limits, asked: dict[str, Any], reason: str) -> None:
-    """It says what came, and what could have come."""
-    assert limits.refusal(**{**BFLOAT16, **asked}) == reason

@@ -3,15 +3,17 @@
 import importlib
 import importlib.metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import nn
 
-from impls import IMPLEMENTATIONS, Unsupported, build, versions
+from impls import IMPLEMENTATIONS, Unresolved, Unsupported, activate, build, versions, with_attend
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
-from impls.lookup import compiles, resolve
+from impls.lookup import attend_of, compiles, resolve
 from impls.packing import packs
 from tests.impls.reference import normal
 
@@ -156,6 +158,72 @@ def test_a_layer_without_a_core_has_no_other_one(name: str) -> None:
     """Also eager, which is said of the plain formula alone."""
     with pytest.raises(Unsupported, match="Linear has no attend that takes queries"):
         build(nn.Linear(3, 3), name)
+
+
+class Whole(nn.Module):
+    """An adapter that is a class of modules."""
+
+    def __init__(self, layer: nn.Module, *, size: int = 1) -> None:
+        super().__init__()
+        self.layer, self.size = layer, size
+
+
+def taking(parameters: str) -> Any:
+    """Return a function with these parameters."""
+    return eval(f"lambda {parameters}: None")  # noqa: S307 - these texts
+
+
+def test_an_attend_is_known_by_its_parameters() -> None:
+    """A core may have another name for its scale, or a default; what takes a layer is an adapter."""
+    attends = [*map(taking, ("q, k, v, s", "q, k, v, scale=1.0, b=1, *, mask=None", "q, _k, _v, *_"))]
+    assert [attend_of(each, "package:attend") for each in attends] == attends
+    for adapt in (lambda layer: layer, lambda layer, *, _block=1: layer, Whole, with_attend(attends[0])):
+        assert attend_of(adapt, "package:adapt") is None
+
+
+class Function(torch.autograd.Function):
+    """A core with a backward of its own."""
+
+
+class OfSizes(nn.Module):
+    """A core that is a class of modules."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.width, self.heads = width, heads
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        taking("module, query, key, value, attention_mask"),
+        taking("qkv, causal=False"),
+        taking("q, k, v, mask=None"),
+        F.scaled_dot_product_attention,
+        Function,
+        OfSizes,
+    ],
+)
+def test_any_other_function_is_refused_with_a_wrapper(function: Any) -> None:
+    """The line says how to write an attend that calls it."""
+    with pytest.raises(Unresolved) as refusal:
+        attend_of(function, "package.module:f")
+    message = str(refusal.value)
+    for words in ("'package.module:f'", "from package.module import f; def attend(q, k, v, scale): return f(q, k, v"):
+        assert words in message
+    assert "\n" not in message
+
+
+def test_a_package_that_torch_can_not_import_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FlashAttention 4 beside a torch without triton."""
+
+    def without_triton(_name: str) -> None:
+        raise ModuleNotFoundError("No module named 'triton'")
+
+    monkeypatch.setattr("impls.lookup.version", lambda _package: "4.0")
+    monkeypatch.setattr(torch.nn.attention, "activate_flash_attention_impl", without_triton)
+    with pytest.raises(Unsupported, match=r"^flash-attn-4 can't be imported: No module named 'triton'$"):
+        activate("sdpa_fa4")
 
 
 def test_what_is_lacking_is_said_before_anything_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,13 +57,13 @@ class Judging:
         """Return the reply of the judge to a request to expect outputs."""
         return plain(self.judge.expect(Expect(at, seed, SHIFTS, given), Announcements()))
 
-    def compare(self, check: str, file: str, allowed: float = 0.0) -> dict[str, Any]:
+    def compare(self, check: str, file: str) -> dict[str, Any]:
         """Return what the judge says of the output of a check."""
-        return plain(self.judge.compare(Compare(check, file, allowed), Announcements()))
+        return plain(self.judge.compare(Compare(check, file), Announcements()))
 
-    def compare_timed(self, file: str, allowed: float = 0.0) -> dict[str, Any]:
+    def compare_timed(self, file: str) -> dict[str, Any]:
         """Return what the judge says of the outputs of timed calls."""
-        return plain(self.judge.compare_timed(CompareTimed(file, allowed), Announcements()))
+        return plain(self.judge.compare_timed(CompareTimed(file), Announcements()))
 
 
 def plain(reply: Struct) -> dict[str, Any]:

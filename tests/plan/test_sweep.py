@@ -63,7 +63,7 @@ def test_a_full_file(tmp_path: Path) -> None:
     shape = {"num_tokens": 10, "token_len": 7, "channels": 12, "num_heads": 4}
     effort: dict[str, Any] = {
         "processes": 5, "budget_s": 30, "race": True, "bound": 0.05, "within_s": 90, "timeout_s": 60.5,
-        "oversubscribe": True, "allow_error": 0.05,
+        "oversubscribe": True,
     }  # fmt: skip
     head = {"implementations": ["sdpa", "users.kernel:adapt"], "baseline": "manual", "control": False, **effort}
     text = f"{toml(head)}\n[defaults]\n{toml(columns)}\n[[grid]]\n{toml(shape)}"
