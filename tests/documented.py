@@ -7,7 +7,7 @@ from bench.analyse.flags import FLAGS
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, PointColumn, ValueKind, flag
 from bench.plan.layers import LAYERS
-from bench.show.columns import DEFAULT, HEADINGS, MEANINGS
+from bench.show.columns import DEFAULT, HEADINGS
 from bench.store.files import replace
 from bench.store.metrics import COLUMNS as METRICS
 from bench.store.table import FILE
@@ -20,6 +20,15 @@ OPTIONS_SAY = {"shape": "what is computed", "execution": "how"}
 
 SAMPLES = {ValueKind.COUNT: 8, ValueKind.NUMBER: 0.5, ValueKind.TRUTH: True}
 """A value of each kind whose form in a file name differs from the value itself."""
+
+MEANINGS: Mapping[str, str] = {
+    "latency_s": "`latency_s` ± half the width of its interval; the status of a case without a time",
+    "speedup": "`speedup` with its interval",
+    "slowdown_high": "at most this much slower than the fastest of the point, by `slowdown_high`",
+    "kernels": "`kernels` in short: `flash`, `products` (matrix products), `fast path` (of `nn.MultiheadAttention`), "
+    "`fused` (one operator of another runtime computes the core), `compiled`",
+}
+"""What the columns mean whose cells say more than a value in its unit."""
 
 
 def columns() -> str:

@@ -97,9 +97,10 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
     elif good:
         standings[min(good, key=lambda at: costs[of.names[at]])] = NAMED
     else:
-        least = slowdown.value if np.isnan(slowdown.high).all() else slowdown.high
         of_profiles = np.array([name_of(name).entry.for_profiles for name in of.names])
-        standings[int(np.nanargmin(np.where(of_profiles & ~of_profiles.all(), math.inf, least)))] = NAMED
+        is_named = ~of_profiles | of_profiles.all()
+        least = slowdown.value if np.isnan(slowdown.high[is_named]).all() else slowdown.high
+        standings[int(np.nanargmin(np.where(is_named, least, np.nan)))] = NAMED
     order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), slowdown.value[at]))
     intervals = np.stack([slowdown.value, slowdown.low, slowdown.high], axis=-1).tolist()
     return {

@@ -32,15 +32,6 @@ HEADINGS: Mapping[str, str] = {
 DEFAULT: Mapping[str, int] = {"latency_s": 0, "speedup": 0, "slowdown_high": 0, "memory_bytes": 2, "kernels": 3}
 """The columns that `show` prints by default with their ranks: a narrow terminal leaves out the highest first."""
 
-MEANINGS: Mapping[str, str] = {
-    "latency_s": "`latency_s` ± half the width of its interval; the status of a case without a time",
-    "speedup": "`speedup` with its interval",
-    "slowdown_high": "at most this much slower than the fastest of the point, by `slowdown_high`",
-    "kernels": "`kernels` in short: `flash`, `products` (matrix products), `fast path` (of `nn.MultiheadAttention`), "
-    "`fused` (one operator of another runtime computes the core), `compiled`",
-}
-"""What the columns mean whose cells say more than a value in its unit."""
-
 WITHIN = "within: at most this much slower than the fastest (99% confidence, this run)"
 """What a table says of that column."""
 
