@@ -117,7 +117,7 @@ class Entry:
     `adapter` is `module:attribute` in `impls`, or beside it after a dot. The command `list` prints `meaning` and
     `supports`.
     `layers` are the class names of the only layers that it is written for; empty if it is for all.
-    `refuses` maps the class name of a layer that it can never compute to the reason; STRANGE is any stranger's.
+    `refuses` maps the class name of a layer that it can never compute to the reason.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
     `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
@@ -125,7 +125,7 @@ class Entry:
     them if pip can't.
     One that `keeps_core` moves its process back to the core on which it was built, whenever it is called.
     `on_gpu` is true if it can run on a GPU alone. `flash` is the FlashAttention that torch's registry must use for it.
-    One that is `for_profiles` is nothing to use. One that `packs` takes packed items, without padding.
+    One that `packs` takes packed items, without padding.
     `scores` says of how many heads it holds the attention scores at once, whatever the layer and the mode: ALL, ONE, or
     empty if it may hold none. `advised` is its place among those that `advise` tries on devices of the kinds
     `advised_on`, 0 if it is tried only when it is named.
@@ -145,20 +145,16 @@ class Entry:
     keeps_core: bool = False
     on_gpu: bool = False
     flash: str = ""
-    for_profiles: bool = False
     packs: bool = False
     scores: str = ""
     advised: int = 0
     advised_on: tuple[str, ...] = ("cpu", "cuda")
 
     def refusal(self, layer: str) -> str:
-        """Return why it can never compute the layer of this class name; empty if it may."""
+        """Return why it can never compute the layer of this class name, empty for a stranger's; empty if it may."""
         is_unknown = self.layers and layer not in self.layers
         return self.refuses.get(layer, (NOT_PACKED if self.packs else NOT_WRITTEN) if is_unknown else "")
 
-
-STRANGE = ""
-"""What stands for the class name of a layer that is none of the suite."""
 
 NOT_PACKED = "this implementation takes packed items, which only core, attention and vit have"
 
@@ -198,9 +194,6 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         compiles=True, advised=7),
     "manual": Entry("attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^"), scores=ONE),
-    "stepwise": Entry("whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
-        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", scores=ALL,
-        refuses={STRANGE: NOT_WRITTEN}, for_profiles=True),
     "online": Entry("attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, STRANGE, Entry, Name, name_of
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, name_of
 from impls.contract import (
     ATTEND_PARAMETERS,
     Adapt,
@@ -79,7 +79,7 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 def _refusal(entry: Entry, layer: nn.Module) -> str:
     """Return why an implementation can't compute a layer here: the layer, no GPU, no package; empty if it may."""
-    if reason := entry.refusal(type(layer).__name__ if is_ours(layer) else STRANGE):
+    if reason := entry.refusal(type(layer).__name__ if is_ours(layer) else ""):
         return reason
     places = {each.device.type for each in (*layer.parameters(), *layer.buffers())}
     if entry.on_gpu and "cuda" not in places and (places or not torch.cuda.is_initialized()):

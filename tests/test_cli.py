@@ -20,7 +20,7 @@ from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.statuses import BROKEN_PIPE, INTERRUPTED, UNMEASURED
 from bench.store import profile as store
 from tests.make.points import point
-from tests.make.profiles import stepwise
+from tests.make.profiles import graph
 from tests.make.records import measured
 from tests.make.runs import saved
 
@@ -181,7 +181,7 @@ def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, printed: Print
     alone = shutil.copy(run / "results.csv", tmp_path / "alone.csv")
     assert "latency-tokens" in printed("plot", alone, "--to", tmp_path / "there")
     (run / store.TRACES).mkdir()
-    store.save(stepwise(), run)
+    store.save(graph(), run)
     assert "latency-tokens" in printed("plot", run)
     drawn, beside = ({path.name for path in folder.iterdir()} for folder in (tmp_path / "there", run / "plots"))
     assert {name.partition("-")[0] for name in drawn} >= {"latency", "speedup", "memory"}

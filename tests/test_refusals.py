@@ -70,6 +70,8 @@ OF_COMMANDS = {
     "profile race --case foo=1": (2, "unknown column 'foo'; expected one of layer, implementation, device, "),
     "profile race/results.csv": (2, "race/results.csv is a file; profile needs the run folder, to write traces/ into"),
     "profile race --top 0": (2, "--top 0 must be at least 1"),
+    "call race --case device=cpu": (2, "--case device=cpu: "),
+    "call race --case implementation=sdpa --calls 0": (2, "--calls 0 must be at least 1"),
     "plot foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
     "plot nowhere": (2, NOWHERE),
     "merge out": (2, "the following arguments are required: SHARD"),

@@ -38,6 +38,6 @@ def is_steady(factor: float) -> bool:
     """Return whether times that changed by a factor are everyday drift, and not another speed of the machine.
 
     Ratios between dissimilar kernels shift with the machine's speed: when eager took 1.4 to 1.5 times as long, manual
-    and stepwise seemed 6 to 12 % slower beside it, though their code had not changed.
+    seemed 6 to 12 % slower beside it, though its code had not changed.
     """
     return abs(math.log(factor)) <= math.log1p(STEADY)

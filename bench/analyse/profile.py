@@ -7,7 +7,7 @@ from itertools import accumulate
 import pandas as pd
 
 from bench.analyse.summary import BUSY_SHARE
-from bench.store.profile import CORE, Kernel, Profile, ProfiledOperator, Stage
+from bench.store.profile import CORE, Kernel, Profile, ProfiledOperator
 
 HEAVY = 0.2
 """If calls with and without the profiler differ by more than this share, times of the profile can't be trusted."""
@@ -15,7 +15,7 @@ HEAVY = 0.2
 
 @dataclass(frozen=True)
 class Ran:
-    """A kernel or copy of the median call; `start_s` counts from the beginning of the first one.
+    """A kernel or copy of the last call; `start_s` counts from the beginning of the first one.
 
     `gap_s` is the time before it in which no kernel of the call ran.
     """
@@ -35,18 +35,18 @@ def distortion(profile: Profile) -> str:
     share, others, cores = overhead(profile), profile.others_cores or 0.0, profile.cores or 1
     if others > BUSY_SHARE * max(1, cores - profile.case.point.threads) and not is_on_gpu(profile):
         return (
-            f"Other processes used {others:.1f} of {cores} cores during the profile, so its times and shares can't be "
-            "trusted; counts and bytes hold. Profile again on a quiet machine."
+            f"Other processes used {others:.1f} of {cores} cores while this was profiled: times and shares can't be "
+            "trusted, counts can. Profile again on a quiet machine."
         )
     if share > HEAVY and is_on_gpu(profile):
-        return "The profiler slows the host, so gaps between kernels are too long; times of kernels hold."
+        return "The profiler slows the host, so gaps between kernels are too long; times of kernels can be trusted."
     if share > HEAVY:
         return (
-            "The profiler slows short operators most, so shares can't be trusted; counts and bytes hold. A larger "
-            "batch makes operators longer."
+            "The profiler slows short operators most, so shares can't be trusted; counts can. A larger batch makes "
+            "operators longer."
         )
     if share < -HEAVY:
-        return "The device changed its speed during the profile, so only counts and bytes hold. Profile again."
+        return "The device changed its speed during the profile, so only counts can be trusted. Profile again."
     return ""
 
 
@@ -82,17 +82,17 @@ def core_share(profile: Profile) -> float:
 
 
 def whole_s(profile: Profile) -> float:
-    """Return the time of a call that those of its parts are set against: on a GPU that of all its kernels."""
-    return operator_sum_s(profile) if is_on_gpu(profile) else profile.timed_s
+    """Return the time of a profiled call that those of its parts add up to: on a GPU that of all its kernels."""
+    return operator_sum_s(profile) if is_on_gpu(profile) else profile.profiled_s
 
 
 def residual_s(profile: Profile) -> float:
-    """Return the layer's time without that of its stages: below 0 if the profiler slowed the stages down."""
+    """Return the time of a profiled call that is in no stage."""
     return whole_s(profile) - stage_sum_s(profile)
 
 
-def rate(of: Stage | ProfiledOperator) -> float | None:
-    """Return the floating-point operations per second of a stage or an operator, None if they are not known."""
+def rate(of: ProfiledOperator) -> float | None:
+    """Return the floating-point operations per second of an operator, None if they are not known."""
     return None if of.flops is None or not of.time_s else of.flops / of.time_s
 
 
@@ -124,5 +124,5 @@ def operator_table(profile: Profile) -> pd.DataFrame:
         {**vars(operator), "share": share(operator.time_s, whole_s), "kernels": ";".join(operator.kernels)}
         for operator in profile.operators
     ]
-    columns = ["name", "line", "calls", "self_s", "share", "allocated_bytes", "flops", "device_s", "kernels"]
+    columns = ["name", "line", "calls", "self_s", "share", "flops", "device_s", "kernels"]
     return pd.DataFrame(rows, columns=columns)

@@ -63,7 +63,7 @@ def is_to_use(name: str) -> bool:
     return name_of(name).base != GRAPH
 
 
-def cost(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float, float]:
+def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
     """Return what orders implementations that are as fast as each other: the first costs its user least.
 
     A model as it is comes before all that change it, one that isn't compiled before one that is, then the one with less
@@ -73,7 +73,6 @@ def cost(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float, float]:
     order = math.inf if name.is_own else [*IMPLEMENTATIONS].index(name.base)
     memory_bytes = row.get("memory_bytes")
     return (
-        name.entry.for_profiles,
         name.base != AS_IS,
         row.get("compile_cold_s") is not None,
         math.inf if memory_bytes is None else memory_bytes,
@@ -97,10 +96,8 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
     elif good:
         standings[min(good, key=lambda at: costs[of.names[at]])] = NAMED
     else:
-        of_profiles = np.array([name_of(name).entry.for_profiles for name in of.names])
-        is_named = ~of_profiles | of_profiles.all()
-        least = slowdown.value if np.isnan(slowdown.high[is_named]).all() else slowdown.high
-        standings[int(np.nanargmin(np.where(is_named, least, np.nan)))] = NAMED
+        least = slowdown.value if np.isnan(slowdown.high).all() else slowdown.high
+        standings[int(np.nanargmin(least))] = NAMED
     order = sorted(range(len(of.names)), key=lambda at: (STANDINGS.index(standings[at]), slowdown.value[at]))
     intervals = np.stack([slowdown.value, slowdown.low, slowdown.high], axis=-1).tolist()
     return {

@@ -20,7 +20,7 @@ MEASURING = ("run", "duel", "advise")
 """The commands whose folder, given by --run, goes on."""
 
 NAMES = (
-    *USUAL, "list", "report", "plot", "profile", "summarise", "merge", "watch",
+    *USUAL, "list", "report", "plot", "profile", "call", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
 

@@ -31,6 +31,9 @@ TOP = 20
 MOST_OPERATORS = 10
 """The operators that `profile` prints by default; those after them are mostly bookkeeping."""
 
+CALLS = 100
+"""The calls that `call` makes by default."""
+
 MODEL = "timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or a layer of the suite"
 """The names that `advise` takes."""
 
@@ -192,7 +195,7 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="the cases, as implementation=sdpa,num_tokens=197 (default: the fastest and the baseline of each point); "
-        "stepwise, or the graph of a module, is profiled at their points too, for the stages",
+        "the graph of the layer is profiled at their points too, for the stages",
     )
     add_option(
         "--top",
@@ -201,6 +204,13 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         default=MOST_OPERATORS,
         help=f"operators that are printed of a case, the rest in one line (default: {MOST_OPERATORS})",
     )
+
+
+def add_call(parser: argparse.ArgumentParser) -> None:
+    """Call one case of a run, for perf, Nsight or another profiler of the system."""
+    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder or a results.csv")
+    parser.add_argument("--case", metavar="COLUMN=VALUE,…", required=True, help="as implementation=sdpa,num_tokens=197")
+    parser.add_argument("--calls", metavar="N", type=int, default=CALLS, help=f"after a warm-up (default: {CALLS})")
 
 
 def add_summarise(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from bench.show.charts import catalogue
 def run(arguments: argparse.Namespace) -> int:
     """Profile the cases one after the other and print each, then draw all profiles and write the page of the run.
 
-    BAD if a case of the run could not be profiled; one that is there for its stages alone may fail. Raises
+    BAD if a case of the run could not be profiled; a graph that is there for its stages alone may fail. Raises
     WrongRequest if this machine has the device of none.
     """
     if arguments.top < 1:
@@ -31,13 +31,14 @@ def run(arguments: argparse.Namespace) -> int:
     )
     check_devices(Sweep("profile", points, names))
     status = FINE
-    for traced in traces.write(cases, saved.folder):
-        say(f"{traced.case.name}: {traced.reason or traced.trace}")
-        row = show.row_of(rows, traced.case)
-        if traced.profile is None:
+    for case, made in zip(cases, traces.write(cases, saved.folder), strict=True):
+        row = show.row_of(rows, case)
+        if isinstance(made, str):
+            say(f"{case.name}: {made}")
             status = status if row is None else BAD
         else:
-            put(show.blocks(traced.profile, row, arguments.top))
+            say(f"{case.name}: {traces.trace_of(case, saved.folder)}")
+            put(show.blocks(made, row, arguments.top))
         say("")
     files = catalogue.draw(saved.plots, profiles=saved.profiles)
     if saved.profiles:

@@ -1,18 +1,16 @@
-"""One call as the profiler recorded it: the host's events with their labels and bytes, and the kernels of a GPU."""
+"""Calls as the profiler recorded them: the host's events with their labels, and the kernels of a GPU."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch._C._autograd import DeviceType
 from torch.autograd.profiler_util import MEMORY_EVENT_NAME, FunctionEvent
 from torch.profiler import profile
 
-from bench.measure.inspection import COMPILED_GRAPH, METADATA, MICROSECOND_S
-from bench.measure.memory import allocations
+from bench.measure.inspection import COMPILED_GRAPH, MICROSECOND_S
 from bench.plan.device import Kind
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
@@ -68,10 +66,14 @@ class Call:
         return 0.0 if event.cpu_parent in self.places else float(event.cpu_time_total) * MICROSECOND_S
 
 
-def recorded(profiler: profile, label: str) -> Call:
-    """Return the call with this label from a profile."""
+def recorded(profiler: profile, label: str) -> list[Call]:
+    """Return the calls with this label from a profile."""
     events = list(profiler.events() or [])
-    (whole,) = (event for event in events if event.name == label and event.device_type == DeviceType.CPU)
+    wholes = (event for event in events if event.name == label and event.device_type == DeviceType.CPU)
+    return [_call(events, whole) for whole in wholes]
+
+
+def _call(events: Sequence[FunctionEvent], whole: FunctionEvent) -> Call:
     inside = sorted((event for event in events if _is_inside(event, whole)), key=lambda e: e.time_range.start)
     host = tuple(event for event in inside if not _is_launch(event) and event.name not in OF_PROFILER)
     launches = {event.id for event in inside if _is_launch(event)}  # CUDA gives a launch and its kernel the same number
@@ -82,11 +84,11 @@ def recorded(profiler: profile, label: str) -> Call:
     return Call(whole, host, tuple(device), _places(host, whole))
 
 
-def name(event: FunctionEvent) -> str:
-    """Return an event's name without the number of the compilation."""
-    if graph := COMPILED_GRAPH.match(event.name):
+def name(of: str) -> str:
+    """Return the name of an event without the number of the compilation."""
+    if graph := COMPILED_GRAPH.match(of):
         return graph[1]
-    return NUMBERED_REGION if event.name.startswith(NUMBERED_REGION) else str(event.name)
+    return NUMBERED_REGION if of.startswith(NUMBERED_REGION) else of
 
 
 def is_label(event: FunctionEvent) -> bool:
@@ -133,29 +135,3 @@ def around(event: FunctionEvent | None) -> Iterator[FunctionEvent]:
     while event is not None:
         yield event
         event = event.cpu_parent
-
-
-def allocated(profiler: profile, call: Call, kind: Kind) -> Counter[FunctionEvent]:
-    """Return the bytes of a device's memory that each event of a call allocated, even if they were freed in the call.
-
-    The event is the innermost operator that computes something, or the outermost if all only allocate; it is a label if
-    no operator called the allocator.
-    """
-    by_id = {event.id: event for event in call.host}
-    sizes = Counter[FunctionEvent]()
-    for node in allocations(profiler.profiler):  # type: ignore[arg-type]  # it was started
-        fields = node.extra_fields
-        if fields.device.type == kind.name and fields.alloc_size > 0 and (caller := _caller(node, by_id)):
-            operators = [event for event in around(caller) if not is_label(event)]
-            working = (event for event in operators if event.name not in METADATA)
-            sizes[next(working, operators[-1] if operators else caller)] += fields.alloc_size
-    return sizes
-
-
-def _caller(node: Any, by_id: Mapping[int, FunctionEvent]) -> FunctionEvent | None:
-    """Return the innermost event of the call that was running at an allocation, None outside all events."""
-    while node.parent is not None:
-        node = node.parent
-        if node.correlation_id in by_id:
-            return by_id[node.correlation_id]
-    return None

@@ -121,7 +121,8 @@ def profiled(call: Callable[[], object], of: Found, on: Device) -> dict[str, Any
     """
     with profile(activities=on.activities) as profiler, record_function(CALL):
         on.timer(HOST)(call, 1)
-    times = seconds(recorded(profiler, CALL), on.kind)
+    (recording,) = recorded(profiler, CALL)
+    times = seconds(recording, on.kind)
     if not times[CALL]:
         raise impls.Unsupported(NO_KERNEL)
     by_part = [times[f"{PART}{number}"] for number in range(len(parts(of)))]

@@ -24,8 +24,9 @@ def subject(work: Workload) -> Subject:
     Raises `impls.Unsupported` if the layer can't be traced, or decides by the values of its inputs.
     """
     model, xs = wrapped(work.layer, tuple(shape[1:] for shape in work.shapes)), work.inputs()
-    graph = traced(model, xs)
-    check(graph, model, xs)
+    with work.gradient_mode():
+        graph = traced(model, xs)
+        check(graph, model, xs)
     return Subject(model, _labelled(graph, found(graph)))
 
 

@@ -1,22 +1,18 @@
-"""The operators and stages of profiled calls, as means over them, with the operations that torch counts; kernels."""
+"""What a profile says: operators, with the operations that torch counts, stages, and kernels of a GPU."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cache
 from inspect import unwrap
-from typing import Any
 
 import torch
 from torch.autograd.profiler_util import FunctionEvent
+from torch.profiler import profile
 from torch.utils import flop_counter
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.analyse.rows import grouped
 from bench.measure.inspection import MICROSECOND_S
-from bench.measure.recorded import Call, Place, around, is_label, name
-from bench.plan.case import Point
+from bench.measure.recorded import Call, around, is_label, name
 from bench.plan.device import Kind
-from bench.profiling.capture import Pair
 from bench.store.profile import BACKWARD, FORWARD, STREAM, Kernel, ProfiledOperator, Stage
 
 ON_CPUS = {
@@ -35,55 +31,43 @@ KINDS = ("conv", "attention")
 """What stands in the names of operators that hand their work on to another of the same kind."""
 
 
-def operators(pairs: Sequence[Pair], kind: Kind) -> tuple[ProfiledOperator, ...]:
-    """Return the operators of the profiled calls, and events such as the entry into compiled code, longest first.
+def operators(profiler: profile, calls: Sequence[Call], kind: Kind) -> tuple[ProfiledOperator, ...]:
+    """Return what `key_averages` has of the calls of a profile, for one call, longest first.
 
-    On a GPU the time of their kernels orders them.
+    Labels are none of it. torch groups events by their stack, so that of an operator in a graph is its line.
     """
-    events = ((event, pair) for pair in pairs for event in pair.call.host if not is_label(event))
-    flops, unit_s = _flops(pair.call for pair in pairs), MICROSECOND_S / len(pairs)
-    means = []
-    for (operator, line), group in grouped(events, lambda each: (name(each[0]), _line(*each))).items():
-        kernels = [kernel for event, _ in group for kernel in event.kernels]
-        device_s = sum(kernel.duration for kernel in kernels) * unit_s
-        means.append(
-            ProfiledOperator(
-                operator,
-                calls=len(group) / len(pairs),
-                self_s=sum(event.self_cpu_time_total for event, _ in group) * unit_s,
-                allocated_bytes=sum(pair.allocated[event] for event, pair in group) / len(pairs),
-                device_s=None if kind.is_timed_by_host else device_s,
-                flops=sum(flops[event] for event, _ in group) / len(pairs) or None,
-                kernels=tuple(dict.fromkeys(kernel.name for kernel in kernels)),
-                line=line,
-            )
+    events, flops, kernels = profiler.events(), _flops(calls), defaultdict[tuple[str, str], list[str]](list)
+    assert events is not None
+    events[:] = [event for call in calls for event in call.host if not is_label(event)]
+    labels = {event: place.label for call in calls for event, place in call.places.items()}
+    for event in events:
+        line = labels.get(event, "").partition(LINE)[2]
+        event.stack, event.flops = [line], flops.get(event)
+        kernels[event.name, line] += [kernel.name for kernel in event.kernels]
+    number = len(calls)
+    averages = [
+        ProfiledOperator(
+            name(each.key),
+            calls=each.count / number,
+            self_s=each.self_cpu_time_total * MICROSECOND_S / number,
+            device_s=None if kind.is_timed_by_host else each.self_device_time_total * MICROSECOND_S / number,
+            flops=each.flops / number or None,
+            kernels=tuple(dict.fromkeys(kernels[each.key, *each.stack])),
+            line=each.stack[0],
         )
-    return tuple(sorted(means, key=lambda operator: -operator.time_s))
+        for each in events.key_averages(group_by_stack_n=1)
+    ]
+    return tuple(sorted(averages, key=lambda operator: -operator.time_s))
 
 
-def _line(event: FunctionEvent, pair: Pair) -> str:
-    place = pair.call.places.get(event)
-    return place.label.partition(LINE)[2] if place else ""
-
-
-def stages(pairs: Sequence[Pair], point: Point) -> tuple[Stage, ...]:
-    """Return the stages of the profiled calls in the order in which they begin, forward and backward."""
-    events = [(event, place, pair) for pair in pairs for event, place in pair.call.places.items()]
-    flops = _flops(pair.call for pair in pairs)
-    return tuple(
-        Stage(
-            stage,
-            direction,
-            time_s=sum(pair.call.part_s(event, point.kind) for event, _, pair in group) / len(pairs),
-            allocated_bytes=sum(pair.allocated[event] for event, _, pair in group) / len(pairs),
-            flops=sum(flops[event] for event, *_ in group) / len(pairs) or None,
-        )
-        for (stage, direction), group in grouped(events, lambda each: _stage(each[1])).items()
-    )
-
-
-def _stage(place: Place) -> tuple[str, str]:
-    return place.label.partition(LINE)[0], BACKWARD if place.is_backward else FORWARD
+def stages(calls: Sequence[Call], kind: Kind) -> tuple[Stage, ...]:
+    """Return the stages of calls, for one call, in the order in which they begin, forward and backward."""
+    times = Counter[tuple[str, str]]()
+    for call in calls:
+        for event, place in call.places.items():
+            stage = place.label.partition(LINE)[0], BACKWARD if place.is_backward else FORWARD
+            times[stage] += call.part_s(event, kind) / len(calls)  # type: ignore[assignment]  # a counter of seconds
+    return tuple(Stage(*stage, time_s) for stage, time_s in times.items())
 
 
 def kernels(call: Call) -> tuple[Kernel, ...]:
@@ -121,21 +105,11 @@ def operations(event: FunctionEvent) -> int:
 
     They are 0 if shapes alone don't say enough.
     """
-    shapes, values = map(_frozen, (event.input_shapes, event.concrete_inputs))
-    return _operations(event.name, shapes, values)
-
-
-def _frozen(values: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(_frozen(each) if isinstance(each, list) else each for each in values)
-
-
-@cache
-def _operations(name: str, shapes: tuple[Any, ...], values: tuple[Any, ...]) -> int:
-    operator = COUNTED[name].default
+    operator = COUNTED[event.name].default
     arguments = (each for each in operator._schema.arguments if not each.kwarg_only)
     inputs = [
         torch.empty(shape, device="meta") if shape or argument.type == torch.TensorType.get() else value
-        for argument, shape, value in zip(arguments, shapes, values, strict=False)
+        for argument, shape, value in zip(arguments, event.input_shapes, event.concrete_inputs, strict=False)
     ]
     try:
         with FlopCounterMode(display=False, custom_mapping=ON_CPUS) as counter:

@@ -56,33 +56,20 @@ def record(call: Callable[[], object], run: Path, case: Case) -> Path:
             on.synchronize()
             profiler.step()
     profiler.export_chrome_trace(str(path))
-    write(for_plugin(read(path)), path)
+    adapt(path)
     return path
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return a trace that torch wrote.
+def adapt(path: Path) -> None:
+    """Write a trace that torch wrote anew, with the plugin's categories; labels become operators.
 
     It may hold NaN, which is not JSON, and with stacks also names of freed functions that are neither UTF-8 nor JSON.
+    Events come last: the plugin cuts a GPU's trace at its last bracket to add some.
     """
     text = gzip.decompress(path.read_bytes()).decode("utf-8", errors="replace")
-    trace: dict[str, Any] = json.loads(text, strict=False, parse_constant=lambda _: None)
-    return trace
-
-
-def for_plugin(trace: dict[str, Any]) -> dict[str, Any]:
-    """Return a trace with the plugin's categories; labels become operators."""
-    events = [{**event, **_category(event)} for event in trace["traceEvents"]]
-    return {**trace, "traceEvents": events}
-
-
-def _category(event: dict[str, Any]) -> dict[str, str]:
-    category = CATEGORIES.get(event.get("cat", ""))
-    return {"cat": category} if category else {}
-
-
-def write(trace: dict[str, Any], path: Path) -> None:
-    """Write a trace as gzipped JSON, its events last: the plugin cuts a GPU's trace at its last bracket to add some."""
-    rest = {key: value for key, value in trace.items() if key != "traceEvents"}
+    trace = json.loads(text, strict=False, parse_constant=lambda _: None)
+    events = trace.pop("traceEvents")
+    for event in events:
+        event["cat"] = CATEGORIES.get(event.get("cat"), event.get("cat"))
     with gzip.open(path, "wt", encoding="utf-8") as file:
-        json.dump({**rest, "traceEvents": trace["traceEvents"]}, file, allow_nan=False)
+        json.dump({**trace, "traceEvents": events}, file, allow_nan=False)

@@ -3,7 +3,6 @@
 import dataclasses
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +17,6 @@ from bench.engine.worker import Died, Worker, started
 from bench.machine import facts
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import WrongRequest, refusing, unknown
-from bench.plan.layers import LAYERS
 from bench.sampling.requests import Profiled, Trace
 from bench.store.profile import TRACES, Profile, file_name, save
 from bench.store.record import Origin
@@ -30,25 +28,14 @@ MODULE = f"{__package__}.worker"
 CASE_S = 300.0
 """The longest that one case may take, its compilation included."""
 
-STEPWISE = "stepwise"
-"""The implementation whose profile has the stages of a layer with a name.
 
-It, or the graph of a module, can be chosen at every point, even if the run didn't measure it.
-"""
-
-
-@dataclass(frozen=True)
-class Traced:
-    """A case with the file of its trace and its profile; if that is None, `reason` says why."""
-
-    case: Case
-    trace: Path
-    profile: Profile | None
-    reason: str = ""
+def trace_of(case: Case, run: Path) -> Path:
+    """Return the file of the trace of a case."""
+    return run / TRACES / f"{file_name(case)}.json.gz"
 
 
-def write(cases: Sequence[Case], run: Path) -> Iterator[Traced]:
-    """Profile the cases one after the other; yield each when its trace, profile and table of operators are written.
+def write(cases: Sequence[Case], run: Path) -> Iterator[Profile | str]:
+    """Profile the cases one after the other; yield each profile when its files are written, or why there is none.
 
     Raises WrongRequest if the run's folder `traces` can't be written.
     """
@@ -58,19 +45,17 @@ def write(cases: Sequence[Case], run: Path) -> Iterator[Traced]:
         tempfile.TemporaryFile(dir=folder).close()
     with scratch() as own:
         for case in cases:
-            yield _traced(case, folder / f"{file_name(case)}.json.gz", own)
+            reply = _ask(case, trace_of(case, run), own)
+            yield reply.reason or _saved(case, reply, run)
 
 
-def _traced(case: Case, path: Path, own: Path) -> Traced:
-    reply = _ask(case, path, own)
-    if reply.reason:
-        return Traced(case, path, None, reply.reason)
+def _saved(case: Case, reply: Profiled, run: Path) -> Profile:
     here = facts.observe(reply.facts, {}, {})
     origin = dataclasses.asdict(Origin.of(here, case.point.device, now()))
     profile = Profile.from_json({**case.columns(), **origin, **reply.profile})
-    save(profile, path.parents[1])
-    operator_table(profile).to_csv(path.with_name(f"{file_name(case)}.operators.csv"), index=False)
-    return Traced(case, path, profile)
+    save(profile, run)
+    operator_table(profile).to_csv(run / TRACES / f"{file_name(case)}.operators.csv", index=False)
+    return profile
 
 
 def _ask(case: Case, path: Path, own: Path) -> Profiled:
@@ -87,48 +72,41 @@ def _ask(case: Case, path: Path, own: Path) -> Profiled:
 def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list[Case]:
     """Return the cases that match the selectors, or the fastest and the baseline of each point.
 
-    The last case of each point is followed by the one with its stages, unless that failed there. A selector is
-    `column=value,column=value…`; a case must match all conditions of one selector.
-    Raises WrongRequest for an unknown column, and if no case with the status ok matches.
+    Those of a point are followed by its graph, which has the stages, unless that failed in the run; it can be selected
+    even if the run didn't measure it. Raises WrongRequest for a wrong selector, and if no case is ok.
     """
     measured = table[table["status"] == "ok"]
     if measured.empty:
         raise WrongRequest("the run holds no case that is ok")
-    staged = measured.assign(implementation=measured["layer"].map(_with_stages))
     failed = {*cases(table[table["status"] != "ok"])}
-    staged = staged[[case not in failed for case in cases(staged)]]
-    candidates = pd.concat([measured, staged]).drop_duplicates([*CASE_COLUMNS])
-    agreeing = dict.fromkeys(case for selector in selectors for case in _agreeing(candidates, selector))
-    selected = [*agreeing] if selectors else _fastest_and_baselines(measured, baseline)
-    last, possible = {case.point: case for case in selected}, {*cases(staged)}
-    extended: list[Case] = []
-    for case in selected:
-        stages = Case(case.point, _with_stages(case.point.layer))
-        extended += [case, stages] if case is last[case.point] and stages in possible else [case]
-    return list(dict.fromkeys(extended))
+    staged = measured.assign(implementation=GRAPH)
+    candidates = pd.concat([measured, staged[[case not in failed for case in cases(staged)]]])
+    selected = [case for selector in selectors for case in agreeing(candidates, selector)]
+    by_point = grouped(selected or _fastest_and_baselines(measured, baseline), lambda case: case.point)
+    with_graphs = [case for point, of in by_point.items() for case in (*of, Case(point, GRAPH))]
+    return [case for case in dict.fromkeys(with_graphs) if case not in failed]
 
 
-def _with_stages(layer: str) -> str:
-    """Return the implementation whose profile has the stages of a layer."""
-    return STEPWISE if layer in LAYERS else GRAPH
+def agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
+    """Return the cases that match a selector, `column=value,column=value…`: all of its conditions.
 
-
-def _agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
+    Raises WrongRequest for an unknown column, and if none matches.
+    """
     for condition in selector.split(","):
         column, equals, value = condition.partition("=")
         if not equals:
             raise WrongRequest(f"--case {selector}: must be column=value,column=value…, got {condition!r}")
         if column not in CASE_COLUMNS:
             raise unknown("column", column, CASE_COLUMNS)
-        agreeing = table[table[column].astype("string") == value]
-        if agreeing.empty:
+        matching = table[table[column].astype("string") == value]
+        if matching.empty:
             values = ", ".join(table[column].astype("string").dropna().unique()) or "nothing"
             raise WrongRequest(
                 f"--case {selector}: no case of the run that is ok agrees with {condition}; "
                 f"the others have {column} = {values}"
             )
-        table = agreeing
-    return cases(table)
+        table = matching
+    return list(dict.fromkeys(cases(table)))
 
 
 def _fastest_and_baselines(measured: pd.DataFrame, baseline: str) -> list[Case]:

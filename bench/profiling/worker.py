@@ -1,11 +1,13 @@
 """The process that profiles one case with torch.profiler, separate from all timing."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench.machine import facts
-from bench.measure import compilation, identity, packed, subjects, workload
+from bench.measure import clock, compilation, identity, packed, subjects, workload
 from bench.measure.devices import device
 from bench.measure.forking import Channel, die_with_parent, serve
 from bench.measure.inspection import NO_KERNEL
@@ -32,29 +34,36 @@ def trace(request: Trace, channel: Channel) -> Profiled:
     return Profiled("", profile, identity.torch_facts())
 
 
+@contextmanager
+def call_of(case: Case) -> Iterator[clock.Call]:
+    """Yield a call of a case in its gradient mode, made as in a run: outside of it, or torch takes other operators."""
+    workload.set_up(case.point)
+    work = workload.make(case.point)
+    is_graph = case.implementation == GRAPH
+    subject = by_graph.subject(work) if is_graph else subjects.subject(work, case.implementation)
+    call = subjects.step(subject, packed.formed(work, subject))
+    with work.gradient_mode():
+        yield call
+
+
 def _profile(case: Case, path: Path) -> dict[str, Any]:
     """Profile a case; return the profile's content as JSON, without its case and origin."""
-    point = case.point
-    workload.set_up(point)
-    work = workload.make(point)
-    with work.gradient_mode():
-        is_graph = case.implementation == GRAPH
-        subject = by_graph.subject(work) if is_graph else subjects.subject(work, case.implementation)
-        call = subjects.step(subject, packed.formed(work, subject))
-        captured = capture(call, f"{case.implementation} call", device(point.device), point.timing)
-        if not (point.kind.is_timed_by_host or captured.median.call.device):
+    at = case.point
+    with call_of(case) as call:
+        captured = capture(call, f"{case.implementation} call", device(at.device), at.timing)
+        if not (at.kind.is_timed_by_host or captured.calls[-1].device):
             raise RuntimeError(NO_KERNEL)
         trace_files.record(call, path.parents[1], case)
-    captured.median.profiler.export_chrome_trace(str(path))
+    captured.profiler.export_chrome_trace(str(path))
     return {
-        "calls": len(captured.middle_half),
+        "calls": len(captured.calls),
         "timed_s": captured.timed_s,
         "profiled_s": captured.profiled_s,
         "others_cores": captured.others_cores,
         "cores": facts.visible_cores(),
-        "operators": [*map(vars, operators(captured.middle_half, point.kind))],
-        "stages": [*map(vars, stages(captured.middle_half, point))],
-        "kernels": [*map(vars, kernels(captured.median.call))],
+        "operators": [*map(vars, operators(captured.profiler, captured.calls, at.kind))],
+        "stages": [*map(vars, stages(captured.calls, at.kind))],
+        "kernels": [*map(vars, kernels(captured.calls[-1]))],
     }
 
 

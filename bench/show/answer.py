@@ -29,7 +29,6 @@ from bench.show.text import LONGEST_NAME, capital, counted, listed, more, names,
 from bench.stats.best import GOOD
 from bench.store import units
 from bench.store.table import without_control
-from impls.catalogue import name_of
 
 
 @dataclass(frozen=True)
@@ -199,8 +198,7 @@ def everywhere(points: Sequence[At]) -> str:
         bounds = [row["slowdown_high"] or row["slowdown"] or 1.0 for row in rows]
         whole = sum(map(math.log, bounds))
         named = sum(at.choice.name == name for at in points)
-        is_apart = name_of(name).entry.for_profiles or not is_to_use(name)
-        return is_apart, -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
+        return not is_to_use(name), -len(rows), whole if max(bounds) > GOOD else 0.0, -named, whole
 
     return min(decided, key=demerit, default="")
 

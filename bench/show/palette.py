@@ -35,11 +35,10 @@ OTHER_COLOURS = ("#cc6677", "#117733", "#4477aa", "#661100", "#6699cc", "#999933
 OTHER_DASHES = (SOLID, DASHED, DASH_DOT, LONG)
 OTHER_MARKERS = ("*", "H", "8", "X", "d")
 
-PRODUCT, BATCHED, SOFTMAX, WEIGHTED, SEVERAL, COPY, ARITHMETIC, OTHER = (
+PRODUCT, BATCHED, SOFTMAX, SEVERAL, COPY, ARITHMETIC, OTHER = (
     "matrix product",
     "batched product",
     "softmax",
-    "weighted values",
     "several steps in one kernel",
     "copy or new memory",
     "element by element",
@@ -50,7 +49,6 @@ CATEGORY_COLOURS = {
     PRODUCT: "#7089fb",
     BATCHED: "#f26c15",
     SOFTMAX: "#ebbc6c",
-    WEIGHTED: "#b37a5f",
     SEVERAL: "#dfaeee",
     COPY: "#83868b",
     ARITHMETIC: "#bdfdb2",
@@ -60,16 +58,6 @@ CATEGORY_COLOURS = {
 
 RESIDUAL_COLOUR = "#e4e4e8"
 """The colour of time that no stage accounts for."""
-
-STAGES = {
-    PRODUCT: ("patch embedding", "qkv projection", "q projection", "kv projection", "output projection"),
-    BATCHED: ("scores",),
-    SOFTMAX: ("softmax",),
-    WEIGHTED: ("weighted values", "bias", "mask"),
-    COPY: ("windows", "split heads", "repeat heads", "merge heads", "undo windows"),
-    ARITHMETIC: ("qk norm", "rotary", "scale", "skip"),
-}
-"""The stages of our layers by what they do."""
 
 LONGEST_NAME = 64
 """Longer names are cut to this number of characters."""
@@ -86,7 +74,7 @@ CATEGORIES = {
     SEVERAL: ("attention", "flash", "fmha", "cudnn_sdpa", "flex", "fused", "triton_"),
     SOFTMAX: ("softmax",),
     BATCHED: ("bmm", "matmul", "einsum"),
-    PRODUCT: ("::mm", "addmm", "kernels.mm", "mmbackward", "linear", "gemm", "conv", "cutlass", "xmma"),
+    PRODUCT: ("::mm", "addmm", "kernels.mm", "mmbackward", "linear", "gemm", "conv", "cutlass", "xmma", "proj", "qkv"),
     COPY: ("copy", "clone", "contiguous", "empty", "::cat", "memcpy", "memset", "zero", "fill", "resize"),
     ARITHMETIC: ("add", "mul", "div", "sub", "sum", "elementwise"),
 }
@@ -135,10 +123,8 @@ def mix(colour: str, other: str, share: float) -> str:
 
 
 def stage_colour(name: str) -> str:
-    """Return the colour of a stage; one that isn't ours has that of the category that its name says."""
-    if name.startswith(CORE):
-        return CATEGORY_COLOURS[BATCHED]
-    return CATEGORY_COLOURS[next((group for group, names in STAGES.items() if name in names), category(name))]
+    """Return the colour of a stage: that of a batched product for a core, else of the category that its name says."""
+    return CATEGORY_COLOURS[BATCHED if name.startswith(CORE) else category(name)]
 
 
 def short_name(name: str) -> str:

@@ -50,7 +50,6 @@ def operators(profile: Profile, top: int) -> Table:
             units.seconds(each.time_s),
             units.percent(analyse.share(each.time_s, all_s)),
             units.count(each.calls),
-            units.size(each.allocated_bytes),
             units.rate(analyse.rate(each), "FLOP/s"),
             units.seconds(each.self_s) if on_gpu else "",
             ", ".join(each.kernels),
@@ -58,8 +57,8 @@ def operators(profile: Profile, top: int) -> Table:
         for each in shown
     ]
     if not on_gpu:
-        rows.append(["in no operator", "", units.seconds(analyse.unnamed_s(profile)), *[""] * 6])
-    numbers = ("GPU time" if on_gpu else "time", "share", "calls", "allocated", "FLOP/s", "host time")
+        rows.append(["in no operator", "", units.seconds(analyse.unnamed_s(profile)), *[""] * 5])
+    numbers = ("GPU time" if on_gpu else "time", "share", "calls", "FLOP/s", "host time")
     return of_texts(("operator", "line", *numbers, "kernels"), rows, numbers=numbers)
 
 
@@ -69,7 +68,6 @@ def _together(operators: Sequence[ProfiledOperator]) -> ProfiledOperator:
         counted(len(operators), "other"),
         calls=sum(operator.calls for operator in operators),
         self_s=sum(operator.self_s for operator in operators),
-        allocated_bytes=sum(operator.allocated_bytes for operator in operators),
         device_s=None if operators[0].device_s is None else sum(operator.time_s for operator in operators),
     )
 
@@ -107,7 +105,7 @@ def kernels(profile: Profile, top: int) -> list[Block]:
 
 
 def stages(profile: Profile) -> list[Block]:
-    """Return the stages of a layer and what is left of the time of the whole; empty without stages."""
+    """Return the stages of a layer and the time in none; empty without stages."""
     if not profile.stages:
         return []
     stages_s = analyse.stage_sum_s(profile)
@@ -116,15 +114,13 @@ def stages(profile: Profile) -> list[Block]:
             each.name + f", {BACKWARD}" * (each.direction == BACKWARD),
             units.seconds(each.time_s),
             units.percent(analyse.share(each.time_s, stages_s)),
-            units.rate(analyse.rate(each), "FLOP/s"),
-            units.size(each.allocated_bytes),
         ]
         for each in profile.stages
     ]
-    numbers = ("time", "share", "FLOP/s", "allocated")
+    numbers = ("time", "share")
     residual_s, whole_s = analyse.residual_s(profile), analyse.whole_s(profile)
     of = " of all kernels" if analyse.is_on_gpu(profile) else ""
-    residual = f"residual {units.seconds(residual_s)} ({residual_s / whole_s:+.1%})"
+    residual = f"{units.seconds(residual_s)} ({units.percent(analyse.share(residual_s, whole_s))}) in no stage"
     lines = [f"stages {units.seconds(stages_s)} of {units.seconds(whole_s)}{of}; {residual}"]
     if cores := analyse.core_share(profile):
         lines.append(f"attention cores take {units.percent(cores)} of the time of all stages")

@@ -33,15 +33,14 @@ class ProfiledOperator:
     """The work of one operator, or of one kernel that Inductor made, in a call: means over the profiled calls.
 
     `self_s` is the host's time without that of the operators it called, but with that of its launches; `device_s` is
-    the time of the GPU kernels that it launched, None on a CPU. `allocated_bytes` are those that it allocated itself,
-    even if it freed them. `flops` are those of its own product, convolution or attention, None if it has none.
-    `kernels` are the GPU kernels that it launched. `line` is the line of source that called it, where a graph knows it.
+    the time of the GPU kernels that it launched, None on a CPU. `flops` are those of its own product, convolution or
+    attention, None if it has none. `kernels` are the GPU kernels that it launched. `line` is the line of source that
+    called it, if a graph knows it.
     """
 
     name: str
     calls: float
     self_s: float
-    allocated_bytes: float
     device_s: float | None = None
     flops: float | None = None
     kernels: tuple[str, ...] = ()
@@ -55,21 +54,16 @@ class ProfiledOperator:
 
 @dataclass(frozen=True)
 class Stage:
-    """The cost of one step of the layer in a call: means over the profiled calls.
-
-    `time_s` is the time inside it, the GPU's if the case ran on one, else the host's.
-    """
+    """The time inside one step of the layer in a call, the GPU's if the case ran on one: a mean over profiled calls."""
 
     name: str
     direction: str
     time_s: float
-    allocated_bytes: float
-    flops: float | None = None
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel or copy that a GPU ran in the median call; `start_s` counts from the call's beginning.
+    """A kernel or copy that a GPU ran in the last call; `start_s` counts from the call's beginning.
 
     `lane` names the stream that it ran on.
     """
@@ -82,10 +76,10 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Profile:
-    """A case under torch.profiler: `profiled_s` is the time of a call with the profiler, `timed_s` that without it.
+    """A case under torch.profiler: `profiled_s` is the time of a call with the profiler, `timed_s` of one before it.
 
-    `operators`, `stages` and `profiled_s` are means over `calls`, the middle half of all profiled calls; `timed_s` is
-    the mean of the middle half of the others. `kernels` are those of the median profiled call, none on a CPU.
+    Both are means, and `operators` and `stages` are of one call on average. `calls` is the number of profiled ones;
+    `kernels` are those of the last one, none on a CPU.
     Meanwhile other processes used `others_cores` of the `cores` that the case may run on, None if that isn't known.
     """
 

@@ -83,19 +83,6 @@ def test_of_those_that_may_cost_much_the_one_with_the_least_bound_is_named() -> 
     assert math.exp(0.004) < slowdown(by_name["b"]).high <= GOOD
 
 
-def test_what_is_there_for_profiles_is_not_named() -> None:
-    """Though it costs least in memory, and though its bound is the least; alone it is."""
-    two = dataclasses.replace(of(0.01, 0.0), names=("eager", "stepwise"))
-    assert next(iter(places(two, {"eager": 0, "stepwise": 1}))) == "eager"
-    rows: list[Row] = [{"implementation": name, "memory_bytes": size} for name, size in (("stepwise", 1), ("eager", 2))]
-    assert min(rows, key=cost)["implementation"] == "eager"
-    assert next(iter(places(dataclasses.replace(two, names=("stepwise", "a")), {"stepwise": 0, "a": 1}))) == "a"
-    # half-widths of a factor of 3.3: the bound of eager is unknown, that of stepwise, which is ahead, isn't
-    unknown = of(0.0, 0.2, error=1.2 / float(stats.t.ppf(0.995, FREEDOM)))
-    by_name = places(dataclasses.replace(unknown, names=two.names[::-1]), {"eager": 0, "stepwise": 1})
-    assert next(iter(by_name)) == "eager"
-
-
 def test_the_graph_of_a_module_is_named_nowhere_and_measured_as_long_as_others() -> None:
     """It is a control, and beside one other alone it is compared."""
     names = ("as_is", "graph", "sdpa")

@@ -8,12 +8,11 @@ import pytest
 from bench.machine import nvml
 from bench.plan.case import Case
 from bench.profiling import traces
-from bench.profiling.traces import Traced
 from bench.store import profile as store
 from bench.store import table
-from bench.store.profile import TRACES
+from bench.store.profile import TRACES, Profile
 from tests.make.points import vit_s
-from tests.make.profiles import profile, stepwise
+from tests.make.profiles import graph, profile
 from tests.make.results import results
 
 TOKENS = (197, 577)
@@ -32,32 +31,30 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Case]:
-    """Return the cases that were profiled: stand-ins come from nowhere, and eager and graphs can't be profiled."""
+    """Return the cases that were profiled: stand-ins come from nowhere, and eager and graphs of others have none."""
     asked: list[Case] = []
 
-    def write(cases: Sequence[Case], folder: Path) -> Iterator[Traced]:
-        asked.extend(cases)
+    def write(cases: Sequence[Case], _folder: Path) -> Iterator[Profile | str]:
         for case in cases:
-            of = stepwise() if case.implementation == "stepwise" else profile(case.implementation)
-            failed = case.implementation in ("eager", "graph")
-            path = folder / "traces" / f"{case.name}.json.gz"
-            yield Traced(case, path, None, "no memory") if failed else Traced(case, path, of)
+            asked.append(case)
+            failed = case.implementation == "eager" or (case.implementation == "graph" and ":" in case.point.layer)
+            made = graph() if case.implementation == "graph" else profile(case.implementation)
+            yield "no memory" if failed else made
 
     monkeypatch.setattr(traces, "write", write)
     return asked
 
 
-def test_first_baseline_and_stepwise_are_profiled(run: Path, asked: list[Case], printed: Printed) -> None:
+def test_first_baseline_and_graph_are_profiled(run: Path, asked: list[Case], printed: Printed) -> None:
     """Each prints where its trace is and its tables; where one fails the others go on, and the status is 1."""
     output = printed("profile", run, status=1)
-    assert [case.implementation for case in asked] == ["sdpa", "eager", "stepwise"] * 2
-    assert [output.count(words) for words in ("eager: no memory", "sdpa.json.gz", "residual")] == [2, 2, 2]
+    assert [case.implementation for case in asked] == ["sdpa", "eager", "graph"] * 2
+    assert [output.count(words) for words in ("eager: no memory", "sdpa.json.gz", "in no stage")] == [2, 2, 2]
 
 
 def test_a_module_without_a_graph_has_its_other_profiles(tmp_path: Path, asked: list[Case], printed: Printed) -> None:
     """Its stages were not in the run, so that they fail is said, and the status is 0."""
-    at = vit_s(layer="layers:Mine")
-    table.save(results([Case(at, "sdpa")]), tmp_path)
+    table.save(results([Case(vit_s(layer="layers:Mine"), "sdpa")]), tmp_path)
     output = printed("profile", tmp_path, status=0)
     assert [case.implementation for case in asked] == ["sdpa", "graph"]
     assert [words in output for words in ("graph: no memory", "sdpa.json.gz")] == [True, True]
@@ -66,18 +63,18 @@ def test_a_module_without_a_graph_has_its_other_profiles(tmp_path: Path, asked: 
 def test_selectors_and_top_are_passed_on(run: Path, asked: list[Case], printed: Printed) -> None:
     """The output is one case with the stages of its point, and no more of its operators than were asked for."""
     output = printed("profile", run, "--case", "implementation=sdpa,num_tokens=577", "--top", "1")
-    assert asked == [CASES[4], Case(CASES[4].point, "stepwise")]
-    assert [words in output for words in ("2 others", "residual", "aten::add ")] == [True, True, False]
+    assert asked == [CASES[4], Case(CASES[4].point, "graph")]
+    assert [words in output for words in ("2 others", "in no stage", "aten::add ")] == [True, True, False]
 
 
 def test_pictures_and_the_page_have_all_profiles_of_the_run(run: Path, asked: list[Case], printed: Printed) -> None:
     """Pictures lie with the run's others; both have profiles that were there before."""
-    store.save(stepwise(), run)
+    store.save(graph(), run)
     output = printed("profile", run, "--case", "implementation=sdpa,num_tokens=577")
     pictures = sorted((run / "plots").iterdir())
     assert {picture.suffix for picture in pictures} == {".png"}
     assert all(str(file) in output for file in (*pictures, run / "report.html"))
-    assert "<summary>stepwise</summary>" in (run / "report.html").read_text(encoding="utf-8")
+    assert "<summary>graph</summary>" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_run_of_a_gpu_is_refused_where_there_is_none(

@@ -1,4 +1,4 @@
-"""What replaces the whole layer: torch.nn.MultiheadAttention, and the steps as a profile shows them."""
+"""What replaces the whole layer: torch.nn.MultiheadAttention."""
 
 from dataclasses import replace
 from typing import Any
@@ -64,8 +64,8 @@ REFUSED = {
     ],
 )
 def test_what_a_module_cannot_express_is_unsupported(layer: nn.Module, reason: str) -> None:
-    """The reason says what is lacking, or has the numbers; stepwise refuses layers whose steps are not spelled out."""
-    for name in [*NAMES, "stepwise"] if isinstance(layer, nn.Linear) else NAMES:
+    """The reason says what is lacking, or has the numbers."""
+    for name in NAMES:
         with pytest.raises(Unsupported, match=reason):
             build(layer, name)
 
@@ -119,11 +119,11 @@ def results(at: Point, name: str, dtype: torch.dtype) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
-@pytest.mark.parametrize("name", [*NAMES, "stepwise"])
+@pytest.mark.parametrize("name", NAMES)
 def test_each_feature_of_attention_is_computed_or_refused(name: str, mode: str) -> None:
     """Outputs and gradients are those of the layer in float64; what the adapter does not take is unsupported."""
     for feature, at in featured("attention").items():
-        if name != "stepwise" and feature in REFUSED:
+        if feature in REFUSED:
             with pytest.raises(Unsupported, match=f"adapter of nn.MultiheadAttention takes no .*{REFUSED[feature]}"):
                 results(replace(at, mode=mode), name, torch.float32)
             continue
@@ -157,19 +157,3 @@ def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
     ):
         implementation(*xs)
     return list(profile.events() or [])
-
-
-def test_work_stands_in_its_stage() -> None:
-    """Each operator of the layer runs inside the stage that is named after it."""
-    stages = {
-        "aten::linear": ["qkv projection", "output projection"],
-        "aten::permute": ["split heads"],
-        "aten::mul": ["scale"],
-        "aten::matmul": ["scores", "weighted values"],
-        "aten::softmax": ["softmax"],
-        "aten::add": ["skip"],
-    }
-    events = events_of(ViTAttention(6, 8, 2, qkv_bias=True), "stepwise", normal(2, 5, 6))
-
-    parents = {name: [each.cpu_parent for each in events if each.name == name] for name in stages}
-    assert {name: [parent.name for parent in each if parent] for name, each in parents.items()} == stages

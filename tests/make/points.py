@@ -8,7 +8,6 @@ from bench.modules.making import make
 from bench.modules.wrapper import Wrapper
 from bench.plan.case import COLUMNS, Point
 from bench.plan.layers import LAYERS
-from impls.whole.stepwise import STEPS
 
 TINY: dict[str, Any] = {
     "layer": "vit",
@@ -50,10 +49,6 @@ OF_LAYER: dict[str, dict[str, Any]] = {
     name: {**TINY, **layer.fixed, **_OTHERS.get(name, {})} for name, layer in LAYERS.items()
 }
 """A tiny point of each layer, as a plan would make it, but for its name."""
-
-STEPWISE = [name for name in OF_LAYER if LAYERS[name].class_name in {kind.__name__ for kind in STEPS}]
-"""The layers whose steps `stepwise` has."""
-
 
 _GROUPED = {"num_heads": 4, "num_kv_heads": 2, "channels": 16, "token_len": 16}
 

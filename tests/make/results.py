@@ -23,7 +23,6 @@ ROUNDS = 12
 CORE_COST = {
     "eager": 1.0,
     "manual": 1.12,
-    "stepwise": 1.01,
     "online": 0.9,
     "sdpa": 0.55,
     "compiled_eager": 0.93,

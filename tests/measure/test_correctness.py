@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 OTHER_LAYERS = [layer for layer in OF_LAYER if layer != "vit"]
 
-SHIPPED = ("eager", "manual", "stepwise", "online", "sdpa", "sdpa_math", "sdpa_flash", "mha")
+SHIPPED = ("eager", "manual", "online", "sdpa", "sdpa_math", "sdpa_flash", "mha")
 MODES, DTYPES = ("inference", "forward", "train"), ("float32", "bfloat16", "float16")
 
 

@@ -360,7 +360,7 @@ class TestInProcesses:
 
     def test_a_layer_of_the_users_own(self, measured: Measured) -> None:
         """Its core is replaced, and a wrong one is incorrect; kernels of our layers are unsupported."""
-        expected = {"eager": "ok", "sdpa": "ok", "stepwise": "unsupported", "mha": "unsupported"}
+        expected = {"eager": "ok", "sdpa": "ok", "mha": "unsupported"}
         expected["tests.mutants:mean_of_values"] = "incorrect"
         members = measured(*expected, layer="tests.own_layers:Mine")
         assert {name: member.status for name, member in members.items()} == expected

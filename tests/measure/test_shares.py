@@ -114,7 +114,7 @@ def test_the_backward_pass_of_a_label_counts() -> None:
         with record_function("product"):
             y = (x @ x).sum()
         y.backward()
-    call = recorded(profiler, shares.CALL)
+    (call,) = recorded(profiler, shares.CALL)
     (product,) = (event for event in call.host if event.name == "product")
     assert product.cpu_time_total * 1e-6 < shares.seconds(call, CPU)["product"] < shares.seconds(call, CPU)[shares.CALL]
 

@@ -1,4 +1,4 @@
-"""The stages of a module by its graph: cores, other softmaxes and modules, with lines of source."""
+"""The stages of a layer by its graph: cores, other softmaxes and modules, with lines of source."""
 
 import inspect
 from dataclasses import replace
@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 import impls
-from bench.measure import subjects, workload
-from bench.measure.devices import device
+from bench.measure import workload
 from bench.plan.case import Point
 from bench.plan.device import CPU
-from bench.profiling import by_graph, capture
+from bench.profiling import by_graph
 from bench.profiling.tables import operators, stages
-from bench.store.profile import BACKWARD, CORE, FORWARD, ProfiledOperator, Stage
-from tests.make.points import point
+from bench.store.profile import BACKWARD, CORE, FORWARD, ProfiledOperator
+from tests.make.points import of_layer, point
+from tests.profiling.taken import captured
 
 
 class Block(nn.Module):
@@ -64,13 +64,14 @@ class OfValues(Blocks):
 AT = point(layer=f"{__name__}:Blocks", batch=2, num_tokens=32, channels=16, num_heads=1)
 
 
-def profiled(at: Point) -> tuple[dict[tuple[str, str], Stage], list[ProfiledOperator]]:
-    """Return the stages, by name and direction, and the operators of the graph of a layer."""
-    work = workload.make(at)
-    with work.gradient_mode():
-        call = subjects.step(by_graph.subject(work), work)
-        taken = capture.capture(call, "graph call", device("cpu"), "host").middle_half
-    return {(each.name, each.direction): each for each in stages(taken, at)}, [*operators(taken, CPU)]
+def stages_of(at: Point) -> dict[tuple[str, str], float]:
+    """Return the times of the stages of the graph of a layer, by name and direction."""
+    return {(each.name, each.direction): each.time_s for each in stages(captured(at, "graph").calls, CPU)}
+
+
+def operators_of(at: Point) -> list[ProfiledOperator]:
+    """Return the operators of the graph of a layer."""
+    return [*operators(captured(at, "graph").profiler, captured(at, "graph").calls, CPU)]
 
 
 def place(text: str) -> str:
@@ -79,38 +80,54 @@ def place(text: str) -> str:
     return f"{Path(__file__).relative_to(Path.cwd())}:{first + next(i for i, line in enumerate(lines) if text in line)}"
 
 
-@pytest.fixture(autouse=True)
-def _one_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in ("PAIRS", "LEAST_PAIRS"):
-        monkeypatch.setattr(capture, number, 1)
-
-
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_cores_softmaxes_and_modules_are_stages(mode: str) -> None:
     """Equal blocks are one stage each, in the order of the call; the children of another container are several."""
-    of_call, _ = profiled(replace(AT, mode=mode))
+    at = replace(AT, mode=mode)
+    times = stages_of(at)
     first, last = place("weights = "), place("o = weights").rpartition(":")[2]
     core, gate = f"{CORE} of blocks.*, {first}-{last}", f"softmax of no core in blocks.*, {place('self.gate(o)')}"
-    forward = [name for name, direction in of_call if direction == FORWARD]
+    forward = [name for name, direction in times if direction == FORWARD]
     assert [name for name in forward if name != "blocks.*"] == [
         "blocks.*.kv", core, "blocks.*.gate", gate, "rest.0", "rest.1", "Blocks",
     ]  # fmt: skip
-    products = 2 * 2 * 4 * 16
-    assert of_call[core, FORWARD].flops == products * 2 * (32 + 4)  # two products; the second block has 4 keys
-    assert ((core, BACKWARD) in of_call) is (mode == "train")
+    assert ((core, BACKWARD) in times) is (mode == "train")
+    assert 0 < sum(times.values()) <= captured(at, "graph").profiled_s
+
+
+MODULES = {
+    "vit": {"qkv", "proj", "ViTAttention"},
+    "attention": {"qkv", "proj", "Attention"},
+    "self": {"query", "key", "value", "SelfAttention"},
+    "patch": {"proj", "to_q", "to_k", "to_v", "to_out", "PatchAttention"},
+    "conv": {"q", "k", "v", "ConvSelfAttention"},
+    "core": {"Core"},
+}
+"""The modules of our layers."""
+
+
+@pytest.mark.parametrize("layer", MODULES)
+def test_our_layers_have_a_core_and_their_modules(layer: str) -> None:
+    """Every stage has a backward pass in training."""
+    times = stages_of(of_layer(layer, mode="train"))
+    ways = {way: {name for name, direction in times if direction == way} for way in (FORWARD, BACKWARD)}
+    assert ways[BACKWARD] == ways[FORWARD]
+    (core,) = ways[FORWARD] - MODULES[layer]
+    assert core.startswith(f"{CORE} of {type(workload.make(of_layer(layer)).layer).__name__}, impls/attend/eager.py")
+    assert MODULES[layer] <= ways[FORWARD]
 
 
 def test_operators_have_their_lines() -> None:
-    """The same operator of two lines is two, that of two blocks one, and the calls of all are those of one call."""
-    _, every = profiled(AT)
-    products = {each.line: each.calls for each in every if each.name == "aten::bmm"}
-    assert products == {place("weights = "): 2, place("o = weights"): 2}
-    sizes = {each.line: each.allocated_bytes for each in every if each.name == "aten::_softmax"}
-    assert sizes == {place("weights = "): 4 * 2 * 4 * (32 + 4), place("self.gate(o)"): 2 * 4 * 2 * 4 * 16}
+    """The same operator of two lines is two, that of two blocks one; calls and FLOPs are those of one call.
+
+    The first block has 32 keys for each of 4 queries, the second 4.
+    """
+    products = {each.line: (each.calls, each.flops) for each in operators_of(AT) if each.name == "aten::bmm"}
+    flops = 2 * 2 * 4 * 16 * (32 + 4)
+    assert products == {place("weights = "): (2, flops), place("o = weights"): (2, flops)}
 
 
 def test_a_module_that_decides_by_values_has_no_graph() -> None:
     """The stages of another call than the one that is timed would be wrong."""
-    work = workload.make(replace(AT, layer=f"{__name__}:OfValues"))
-    with work.gradient_mode(), pytest.raises(impls.Unsupported, match="decides by the values"):
-        by_graph.subject(work)
+    with pytest.raises(impls.Unsupported, match="decides by the values"):
+        by_graph.subject(workload.make(replace(AT, layer=f"{__name__}:OfValues")))

@@ -30,28 +30,20 @@ def asked_here(case: Case, path: Path, _scratch: Path) -> Profiled:
 
 
 def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files of stepwise are named after it and hold its stages."""
+    """One that can't be computed says why."""
     monkeypatch.setattr(traces, "_ask", asked_here)
-    case = Case(point(), "stepwise")
-    (traced,) = traces.write([case], tmp_path)
-    assert traced.reason == ""
-    assert traced.trace.parent == tmp_path / "traces"
-    names = {event.get("name") for event in json.loads(gzip.decompress(traced.trace.read_bytes()))["traceEvents"]}
-    assert {"stepwise call", "softmax", "qkv projection", "aten::bmm"} <= names
-    assert profile.load(tmp_path) == [traced.profile]
+    case, other = Case(point(), "graph"), Case(point(token_len=5), "mha")
+    made, reason = traces.write([case, other], tmp_path)
+    assert isinstance(reason, str)
+    assert "needs token_len = channels" in reason
+    trace = json.loads(gzip.decompress(traces.trace_of(case, tmp_path).read_bytes()))
+    assert {"graph call", "aten::bmm"} <= {event.get("name") for event in trace["traceEvents"]}
+    assert profile.load(tmp_path) == [made]
     assert {path.name.removeprefix(case.name) for path in (tmp_path / "traces").iterdir()} == {
         ".json.gz", ".profile.json", ".operators.csv", "tensorboard",
     }  # fmt: skip
     (copy,) = (tmp_path / "traces" / "tensorboard").glob("*/*.pt.trace.json.gz")
     assert copy.parent.name == case.name
-
-
-def test_an_unsupported_case_says_why_it_has_no_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process that profiles it gives the reason."""
-    monkeypatch.setattr(traces, "_ask", asked_here)
-    (refused,) = traces.write([Case(point(token_len=5), "mha")], tmp_path)
-    assert refused.profile is None
-    assert "needs token_len = channels" in refused.reason
 
 
 @pytest.mark.parametrize("unwritable", ["/proc/self/attention-bench", "in the way"])
@@ -80,44 +72,24 @@ def names(cases: list[Case]) -> list[tuple[int, str]]:
     return [(case.point.num_tokens, case.implementation) for case in cases]
 
 
-def test_without_a_selector_the_first_the_baseline_and_stepwise_of_each_point_are_chosen(table: pd.DataFrame) -> None:
-    """Two points give six cases; stepwise, which the run doesn't have, is there for its stages."""
-    expected = [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager", "stepwise")]
+def test_without_a_selector_the_first_the_baseline_and_the_graph_of_each_point_are_chosen(table: pd.DataFrame) -> None:
+    """The graph, which the run doesn't have, is there for its stages; it doesn't come twice if it is the first."""
+    expected = [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager", "graph")]
     assert names(chosen(table, [], "eager")) == expected
-
-
-def test_stepwise_comes_with_every_point_where_it_has_not_failed(table: pd.DataFrame) -> None:
-    """It follows the last case of its point, once, whether or not it was chosen, and agrees with selectors too."""
-    assert names(chosen(table, ["implementation=stepwise"], "eager")) == [(5, "stepwise"), (7, "stepwise")]
-    selectors = ["implementation=sdpa", "num_tokens=7,implementation=online"]
-    expected = [(5, "sdpa"), (5, "stepwise"), (7, "sdpa"), (7, "online"), (7, "stepwise")]
-    assert names(chosen(table, selectors, "eager")) == expected
-    assert names(chosen(table, ["num_tokens=7"], "eager")).count((7, "stepwise")) == 1
-    failed = table.replace({"implementation": {"manual": "stepwise"}})
-    assert names(chosen(failed, selectors, "eager")) == [case for case in expected if "stepwise" not in case]
-    with pytest.raises(WrongRequest, match="the others have implementation = eager, sdpa, online"):
-        chosen(failed, ["implementation=stepwise"], "eager")
-
-
-def test_a_layer_of_the_users_own_has_the_stages_of_its_graph(table: pd.DataFrame) -> None:
-    """Stepwise spells out the layers that have a name, so at another the graph is chosen, as a selector can."""
-    own = table.assign(layer="mylayer:MyAttention")
-    cases = chosen(own, [], "eager")
-    assert names(cases) == [(tokens, name) for tokens in (5, 7) for name in ("sdpa", "eager", "graph")]
-    assert names(chosen(own, ["implementation=graph"], "eager")) == [(5, "graph"), (7, "graph")]
-
-
-def test_stepwise_is_chosen_once_where_it_is_the_first(table: pd.DataFrame) -> None:
-    """A case of rank 1 doesn't come twice."""
-    renamed = table.replace({"implementation": {"sdpa": "stepwise"}})
-    assert names(chosen(renamed, [], "eager")) == [(5, "stepwise"), (5, "eager"), (7, "stepwise"), (7, "eager")]
+    renamed = table.replace({"implementation": {"sdpa": "graph"}})
+    assert names(chosen(renamed, [], "eager")) == [(5, "graph"), (5, "eager"), (7, "graph"), (7, "eager")]
 
 
 def test_a_selector_names_columns(table: pd.DataFrame) -> None:
-    """All conditions of a selector hold together, and several selectors add up without repeats."""
-    assert names(chosen(table, ["num_tokens=7,implementation=online"], "eager")) == [(7, "online"), (7, "stepwise")]
-    both = ["implementation=sdpa", "num_tokens=5,implementation=sdpa"]
-    assert names(chosen(table, both, "eager")) == [(5, "sdpa"), (5, "stepwise"), (7, "sdpa"), (7, "stepwise")]
+    """All conditions of one hold together, several add up. The graph comes with each point, unless it failed there."""
+    selectors = ["implementation=sdpa", "num_tokens=7,implementation=online", "num_tokens=5,implementation=sdpa"]
+    expected = [(5, "sdpa"), (5, "graph"), (7, "sdpa"), (7, "online"), (7, "graph")]
+    assert names(chosen(table, selectors, "eager")) == expected
+    assert names(chosen(table, ["implementation=graph"], "eager")) == [(5, "graph"), (7, "graph")]
+    failed = table.replace({"implementation": {"manual": "graph"}})
+    assert names(chosen(failed, selectors, "eager")) == [case for case in expected if "graph" not in case]
+    with pytest.raises(WrongRequest, match="the others have implementation = eager, sdpa, online"):
+        chosen(failed, ["implementation=graph"], "eager")
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,8 @@ def test_colours_look_different_to_all(sight: str, colours: dict[str, str]) -> N
 @pytest.mark.parametrize(
     ("stage", "expected"),
     [
-        ("scores", palette.BATCHED),
-        ("qkv projection", palette.PRODUCT),
-        ("skip", palette.ARITHMETIC),
-        ("softmax", palette.SOFTMAX),
+        ("blocks.*.attn.qkv", palette.PRODUCT),
+        ("softmax of no core in gate, layer.py:7", palette.SOFTMAX),
         ("attention core of Mine, layer.py:9", palette.BATCHED),
         ("blocks.*.mlp", palette.OTHER),
     ],

@@ -7,7 +7,6 @@ import pytest
 
 from bench.store import profile
 from tests.make import profiles
-from tests.make.profiles import stepwise
 from tests.refusals import refusal
 
 
@@ -20,7 +19,7 @@ def run(tmp_path: Path) -> Path:
 
 def test_what_is_saved_is_what_is_loaded(run: Path) -> None:
     """Profiles with stages, of training, and of a kernel of one's own come back as they went in."""
-    saved = [profiles.profile("my.kernel:adapt"), stepwise(), stepwise(mode="train")]
+    saved = [profiles.profile("my.kernel:adapt"), profiles.graph(), profiles.graph(mode="train")]
     paths = [profile.save(each, run) for each in saved]
     assert sorted(profile.load(run), key=lambda each: each.case.name) == sorted(saved, key=lambda each: each.case.name)
     assert all(":" not in path.name for path in paths)

@@ -41,11 +41,11 @@ def by_point(profiles: Iterable[Profile]) -> dict[Point, list[Profile]]:
 def picture(point: Point, profiles: Sequence[Profile]) -> Picture:
     """Return the picture of the profiles of one point, those in stages first, then the slowest first.
 
-    A bar has its segments, the residual, and a mark at the whole. The names of segments stand in them, and of those
-    that are too short below.
+    A bar has its segments and what is in none, on a CPU also a mark at the latency without the profiler. The names of
+    segments stand in them, and of those that are too short below.
     """
     ordered = sorted(profiles, key=lambda profile: (not profile.stages, -whole_s(profile)))
-    end_s = max(max(whole_s(each), sum(time_s for _, time_s, _, _ in segments(each))) for each in ordered)
+    end_s = max(max(whole_s(each), 0 if is_on_gpu(each) else each.timed_s) for each in ordered)
     below = [wrapped(_too_short(each, end_s), LETTERS) for each in ordered]
     heights = [LINE * (2.2 + len(lines)) + BAR for lines in below]
     axes = sheet(sum(heights), WIDTH)
@@ -116,8 +116,10 @@ def _draw(axes: Axes, top: float, profile: Profile, end_s: float, below: Sequenc
     """Draw the bar of a profile: its name and times above, the segments that are too short for a name below."""
     all_s = whole_s(profile)
     rest_s = all_s - sum(time_s for _, time_s, _, _ in segments(profile))
-    how = "in kernels" if is_on_gpu(profile) else "timed"
-    rest = f"residual {units.seconds(rest_s)} ({units.percent(rest_s / all_s)})"
+    how = "in kernels" if is_on_gpu(profile) else "under the profiler"
+    rest = (
+        f"{units.seconds(rest_s)} ({units.percent(rest_s / all_s)}) in no {'stage' if profile.stages else 'operator'}"
+    )
     name = middle(profile.case.implementation, LONGEST_NAME)
     axes.text(0, top + LINE, f"{name}: {units.seconds(all_s)} {how}, {rest}", va="center", size=SMALL_SIZE,
         weight="bold")  # fmt: skip
@@ -131,12 +133,13 @@ def _draw(axes: Axes, top: float, profile: Profile, end_s: float, below: Sequenc
         start_s += time_s
     if rest_s > 0:
         axes.barh(at, rest_s, BAR, start_s, color=RESIDUAL_COLOUR)
-    axes.plot([all_s] * 2, [at - BAR * 0.65, at + BAR * 0.65], color=COLOURS["ink"], linewidth=2.0)
+    if not is_on_gpu(profile):
+        axes.plot([profile.timed_s] * 2, [at - BAR * 0.65, at + BAR * 0.65], color=COLOURS["ink"], linewidth=2.0)
     axes.text(0, at + BAR * 0.75, "\n".join(below), va="top", size=SMALL_SIZE, color=COLOURS["quiet"])
 
 
 def _notes(profiles: Sequence[Profile]) -> Iterator[str]:
-    on_gpu = any(map(is_on_gpu, profiles))
-    yield f"mark: {'all kernels of the call' if on_gpu else 'latency without the profiler'}"
+    if not any(map(is_on_gpu, profiles)):
+        yield "mark: latency without the profiler"
     if any(each.direction == BACKWARD for profile in profiles for each in profile.stages):
         yield "hatched: backward"

@@ -22,7 +22,7 @@ from impls.packing import pack, packs
 from tests.impls import oracle
 from tests.impls.reference import ROUNDING, Array, array, normal, weights
 
-PADDED = ("eager", "manual", "online", "sdpa", "sdpa_math", "stepwise", "mha", "mha_weights")
+PADDED = ("eager", "manual", "online", "sdpa", "sdpa_math", "mha", "mha_weights")
 PACKED = ("loop", "nested", "varlen")
 
 LONGEST = 9

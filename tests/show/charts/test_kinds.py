@@ -23,7 +23,7 @@ from bench.store.profile import Profile
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from bench.store.units import seconds
 from tests.make.points import vit_s
-from tests.make.profiles import profile, stepwise
+from tests.make.profiles import STAGES, graph, profile
 from tests.make.results import modelled, results, summarise
 from tests.show.charts.drawn import made, main, overlaps, series, texts, words
 
@@ -46,7 +46,7 @@ def apart() -> pd.DataFrame:
 
 def profiles() -> list[Profile]:
     """Return profiles at two points."""
-    return [of(num_tokens=tokens) for tokens in (197, 577) for of in (stepwise, profile)]
+    return [of(num_tokens=tokens) for tokens in (197, 577) for of in (graph, profile)]
 
 
 EXPECTED: dict[str, tuple[set[str], Callable[[], Any], list[str]]] = {
@@ -54,7 +54,7 @@ EXPECTED: dict[str, tuple[set[str], Callable[[], Any], list[str]]] = {
     "rows": ({"rows"}, apart, ["sdpa", "B=1", "B=8"]),
     "winners": ({"winners"}, crossed, ["197", "577", "6", "12"]),
     "roofline": ({"roofline"}, crossed, [*TWO, "100 GFLOP/s", "1.00 GB/s"]),
-    "stages": ({"stages"}, profiles, ["stepwise", "sdpa", "softmax", "scores"]),
+    "stages": ({"stages"}, profiles, ["graph", "sdpa", *STAGES]),
 }
 """Of each kind: how its names begin, what it is drawn from, and words that its pictures have."""
 
@@ -161,21 +161,21 @@ def test_a_mark_lies_under_the_roof() -> None:
 
 
 def test_bars_add_up_to_the_whole() -> None:
-    """Segments and the residual of a bar take the time of the call, and the mark stands at its end."""
-    of = stepwise(residual_s=2e-3)
+    """Segments and what is in none take the time of the profiled call, and the mark stands at that of a plain one."""
+    of = graph(residual_s=2e-3)
     (picture,) = made(stages.pictures([of]))
     bars = [patch.get_width() for patch in main(picture).patches if isinstance(patch, Rectangle)]
-    assert sum(bars) == pytest.approx(of.timed_s)
+    assert sum(bars) == pytest.approx(of.profiled_s)
     assert bars[-1] == pytest.approx(2e-3)
-    assert f"stepwise: {seconds(of.timed_s)} timed, residual {seconds(2e-3)}" in words(picture)
+    assert f"graph: {seconds(of.profiled_s)} under the profiler, {seconds(2e-3)}" in words(picture)
     (mark,) = main(picture).lines
     assert {*np.asarray(mark.get_xdata())} == {of.timed_s}
 
 
 def test_every_stage_is_named() -> None:
     """In its segment, or below the bar if it is too short there; the backward pass is hatched."""
-    (picture,) = made(stages.pictures([stepwise(mode="train")]))
-    for stage in stepwise(mode="train").stages:
+    (picture,) = made(stages.pictures([graph(mode="train")]))
+    for stage in graph(mode="train").stages:
         assert stage.name in words(picture)
     assert "hatched: backward" in words(picture)
     assert {patch.get_hatch() for patch in main(picture).patches} == {None, "//"}

@@ -13,7 +13,7 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.show.pages.run import write
 from bench.store import profile as store
 from tests.make import runs
-from tests.make.profiles import profile, stepwise
+from tests.make.profiles import graph, profile
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
@@ -108,7 +108,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the page of a run of `quick` with profiles, of which one has a long name."""
     run = runs.quick(tmp_path_factory.mktemp("quick") / "run")
     (run / store.TRACES).mkdir()
-    for each in (stepwise(mode="train"), profile("eager"), profile("mine:" + "kernel" * 30)):
+    for each in (graph(mode="train"), profile("eager"), profile("mine:" + "kernel" * 30)):
         store.save(each, run)
     return write(AnalysedRun(run))
 

@@ -17,7 +17,7 @@ from bench.show.pages.run import page, write
 from bench.store import environment
 from bench.store import profile as store
 from tests.make import runs
-from tests.make.profiles import profile, stepwise
+from tests.make.profiles import graph, profile
 from tests.make.records import ORIGIN, case, record
 from tests.make.records import environment as environment_of
 from tests.make.runs import saved
@@ -95,12 +95,12 @@ def test_a_run_with_profiles_has_a_section_of_them(tmp_path: Path) -> None:
     """The picture of each point, and below it the tables of each case, folded."""
     run = runs.of(tmp_path / "run", PAIR)
     (run / store.TRACES).mkdir()
-    for each in (stepwise(), profile(), profile(num_tokens=577)):
+    for each in (graph(), profile(), profile(num_tokens=577)):
         store.save(each, run)
     text = page(AnalysedRun(run))
     section = text[text.index("<h2>Profiles</h2>") : text.index("<h2>All rows</h2>")]
     assert section.count("<svg") == 2
-    assert sorted(re.findall(r"<summary>([^<]*)", section)) == ["sdpa", "sdpa", "stepwise"]
+    assert sorted(re.findall(r"<summary>([^<]*)", section)) == ["graph", "sdpa", "sdpa"]
     assert section.count("aten::addmm") == 3
     assert 'data-h="kernels"' not in section
 

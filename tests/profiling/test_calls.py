@@ -1,0 +1,58 @@
+"""One case of a run, called without any instrument."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from bench.cli import main
+from bench.engine.variables import KEEPS
+from bench.measure import workload
+from bench.plan.case import Case
+from bench.profiling import calls
+from bench.profiling.capture import WARM_CALLS
+from bench.store import table
+from impls import Implementation
+from tests.make.points import point
+from tests.make.results import results
+
+SEEN: list[Tensor] = []
+
+
+def seeing(layer: nn.Module) -> Implementation:
+    """Return a layer that keeps its inputs."""
+
+    def implementation(x: Tensor) -> Tensor:
+        SEEN.append(x)
+        y: Tensor = layer(x)
+        return y
+
+    return implementation
+
+
+def test_a_case_has_the_inputs_of_a_run_and_warms_up() -> None:
+    """The line says how often it was called after that."""
+    at = point()
+    line = calls.line(Case(at, f"{__name__}:seeing"), 5)
+    assert len(SEEN) == WARM_CALLS + 5
+    assert all(torch.equal(x, workload.make(at).inputs()[0]) for x in SEEN)
+    assert line.startswith(f"{at.name}-{__name__}:seeing: 5 calls in ")
+
+
+@pytest.mark.slow
+def test_the_command_becomes_a_process_as_that_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the allocator of the point and its threads; a backward pass is prepared before."""
+    ended: list[Any] = []
+
+    def execve(_program: str, words: list[str], variables: dict[str, str]) -> None:
+        assert {**KEEPS, "OMP_NUM_THREADS": "1"}.items() <= variables.items()
+        ended.append(subprocess.run(words, env=variables, capture_output=True, text=True, check=True))
+
+    monkeypatch.setattr(os, "execve", execve)
+    table.save(results([Case(point(mode="backward"), name) for name in ("eager", "sdpa")]), tmp_path)
+    main(["call", str(tmp_path), "--case", "implementation=sdpa", "--calls", "3"])
+    assert "-sdpa: 3 calls in " in ended[0].stdout
