@@ -18,7 +18,7 @@ def line(case: Case, calls: int) -> str:
     if reason := obstacle(case.point):
         raise RuntimeError(reason)
     on = device(case.point.device)
-    with call_of(case) as call:
+    with call_of(case, labelled=False) as call:
         for _ in range(WARM_CALLS):
             call()
         clock.prepare(call, calls)

@@ -36,14 +36,14 @@ def operators(profiler: profile, calls: Sequence[Call], kind: Kind) -> tuple[Pro
 
     Labels are none of it. torch groups events by their stack, so that of an operator in a graph is its line.
     """
-    events, flops, kernels = profiler.events(), _flops(calls), defaultdict[tuple[str, str], list[str]](list)
+    events, flops, launched = profiler.events(), _flops(calls), defaultdict[tuple[str, str], list[str]](list)
     assert events is not None
     events[:] = [event for call in calls for event in call.host if not is_label(event)]
     labels = {event: place.label for call in calls for event, place in call.places.items()}
     for event in events:
         line = labels.get(event, "").partition(LINE)[2]
         event.stack, event.flops = [line], flops.get(event)
-        kernels[event.name, line] += [kernel.name for kernel in event.kernels]
+        launched[event.name, line] += [kernel.name for kernel in event.kernels]
     number = len(calls)
     averages = [
         ProfiledOperator(
@@ -52,7 +52,7 @@ def operators(profiler: profile, calls: Sequence[Call], kind: Kind) -> tuple[Pro
             self_s=each.self_cpu_time_total * MICROSECOND_S / number,
             device_s=None if kind.is_timed_by_host else each.self_device_time_total * MICROSECOND_S / number,
             flops=each.flops / number or None,
-            kernels=tuple(dict.fromkeys(kernels[each.key, *each.stack])),
+            kernels=tuple(dict.fromkeys(launched[each.key, *each.stack])),
             line=each.stack[0],
         )
         for each in events.key_averages(group_by_stack_n=1)
@@ -62,11 +62,11 @@ def operators(profiler: profile, calls: Sequence[Call], kind: Kind) -> tuple[Pro
 
 def stages(calls: Sequence[Call], kind: Kind) -> tuple[Stage, ...]:
     """Return the stages of calls, for one call, in the order in which they begin, forward and backward."""
-    times = Counter[tuple[str, str]]()
+    times = defaultdict[tuple[str, str], float](float)
     for call in calls:
         for event, place in call.places.items():
             stage = place.label.partition(LINE)[0], BACKWARD if place.is_backward else FORWARD
-            times[stage] += call.part_s(event, kind) / len(calls)  # type: ignore[assignment]  # a counter of seconds
+            times[stage] += call.part_s(event, kind) / len(calls)
     return tuple(Stage(*stage, time_s) for stage, time_s in times.items())
 
 

@@ -35,11 +35,14 @@ def trace(request: Trace, channel: Channel) -> Profiled:
 
 
 @contextmanager
-def call_of(case: Case) -> Iterator[clock.Call]:
-    """Yield a call of a case in its gradient mode, made as in a run: outside of it, or torch takes other operators."""
+def call_of(case: Case, *, labelled: bool = True) -> Iterator[clock.Call]:
+    """Yield a call of a case in its gradient mode, made as in a run: outside of it, or torch takes other operators.
+
+    A graph is `labelled` for its stages.
+    """
     workload.set_up(case.point)
     work = workload.make(case.point)
-    is_graph = case.implementation == GRAPH
+    is_graph = labelled and case.implementation == GRAPH
     subject = by_graph.subject(work) if is_graph else subjects.subject(work, case.implementation)
     call = subjects.step(subject, packed.formed(work, subject))
     with work.gradient_mode():

@@ -117,9 +117,8 @@ def _draw(axes: Axes, top: float, profile: Profile, end_s: float, below: Sequenc
     all_s = whole_s(profile)
     rest_s = all_s - sum(time_s for _, time_s, _, _ in segments(profile))
     how = "in kernels" if is_on_gpu(profile) else "under the profiler"
-    rest = (
-        f"{units.seconds(rest_s)} ({units.percent(rest_s / all_s)}) in no {'stage' if profile.stages else 'operator'}"
-    )
+    no_part = "no stage" if profile.stages else "no operator"
+    rest = f"{units.seconds(rest_s)} ({units.percent(rest_s / all_s)}) in {no_part}"
     name = middle(profile.case.implementation, LONGEST_NAME)
     axes.text(0, top + LINE, f"{name}: {units.seconds(all_s)} {how}, {rest}", va="center", size=SMALL_SIZE,
         weight="bold")  # fmt: skip
