@@ -17,52 +17,23 @@ if TYPE_CHECKING:
     from impls.layers.patch import PatchAttention
     from impls.layers.self_attention import SelfAttention
     from impls.layers.vit import ViTAttention
-    from impls.lookup import activate, build, compiles, resolve, versions
+    from impls.lookup import build, compiles, resolve
     from impls.runtimes import Operator, Runtime
-    from impls.torch_compile import compiled
 
 __all__ = [
-    "IMPLEMENTATIONS",
-    "Adapt",
-    "Attend",
-    "Attention",
-    "ConvSelfAttention",
-    "Core",
-    "Implementation",
-    "Operator",
-    "PatchAttention",
-    "Runtime",
-    "SelfAttention",
-    "Unresolved",
-    "Unsupported",
-    "ViTAttention",
-    "activate",
-    "build",
-    "compiled",
-    "compiles",
-    "compiling",
-    "masked",
-    "resolve",
-    "versions",
-    "with_attend",
-]
+    "IMPLEMENTATIONS", "Adapt", "Attend", "Attention", "ConvSelfAttention", "Core", "Implementation", "Operator",
+    "PatchAttention", "Runtime", "SelfAttention", "Unresolved", "Unsupported", "ViTAttention", "build", "compiles",
+    "compiling", "masked", "resolve", "with_attend",
+]  # fmt: skip
 
-_MODULES = {
-    "contract": "Adapt Attend Implementation Unresolved Unsupported compiling masked with_attend",
-    "layers.attention": "Attention",
-    "layers.conv": "ConvSelfAttention",
-    "layers.core": "Core",
-    "layers.patch": "PatchAttention",
-    "layers.self_attention": "SelfAttention",
-    "layers.vit": "ViTAttention",
-    "lookup": "activate build compiles resolve versions",
-    "runtimes": "Operator Runtime",
-    "torch_compile": "compiled",
-}
+_MODULES = (
+    "contract", "lookup", "runtimes",
+    "layers.attention", "layers.conv", "layers.core", "layers.patch", "layers.self_attention", "layers.vit",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names.split():
-            return getattr(import_module(f"{__name__}.{module}"), name)
+    for module in _MODULES if name in __all__ else ():
+        if hasattr(found := import_module(f"{__name__}.{module}"), name):
+            return getattr(found, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, STRANGE, Entry, Name, name_of
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, name_of
 from impls.contract import (
     ATTEND_PARAMETERS,
     Adapt,
@@ -48,6 +48,7 @@ def build(layer: nn.Module, name: str) -> Implementation:
     parsed = name_of(name)
     if not parsed.is_own and (reason := _refusal(parsed.entry, layer)):
         raise Unsupported(reason)
+    activate(name)
     adapt = _adapter(parsed)
     is_whole = parsed.is_own and not hasattr(adapt, "options")  # those of `with_attend` have them
     if is_whole and (bare := attribute(layer, "bare")) is not None:
@@ -79,7 +80,7 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 def _refusal(entry: Entry, layer: nn.Module) -> str:
     """Return why an implementation can't compute a layer here: the layer, no GPU, no package; empty if it may."""
-    if reason := entry.refusal(type(layer).__name__ if is_ours(layer) else STRANGE):
+    if reason := entry.refusal(type(layer).__name__ if is_ours(layer) else ""):
         return reason
     places = {each.device.type for each in (*layer.parameters(), *layer.buffers())}
     if entry.on_gpu and "cuda" not in places and (places or not torch.cuda.is_initialized()):
@@ -97,12 +98,13 @@ def _version(package: str) -> str:
 
 
 def activate(name: str) -> None:
-    """Let torch use the FlashAttention that an implementation needs, in this process, if its package is there.
+    """Let torch use the FlashAttention that an implementation needs from now on, if its package is there.
 
     Raises `Unsupported` for a package that can't be imported.
     """
     entry = name_of(name).entry
-    if entry.flash and all(map(_version, entry.packages)):
+    is_there = entry.flash and all(map(_version, entry.packages))
+    if is_there and attention.current_flash_attention_impl() != entry.flash:
         try:
             attention.activate_flash_attention_impl(entry.flash)
         except ImportError as error:

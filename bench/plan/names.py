@@ -146,6 +146,9 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
     if not is_known:
         return None
     if colon:
+        known = next((known for known, entry in IMPLEMENTATIONS.items() if entry.function == parsed.base), "")
+        if known:
+            return [f"implementation {name!r} is called {known} here; write {known}"]
         return [line] if path is not None and (line := mistake_of(name, path)) else []
     return [] if parsed.is_own else _wrong_options(parsed)
 

@@ -22,15 +22,9 @@ BUILDS = BATCH, CALL = ("batch", "call")
 
 
 def attend_by_item(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    packing: Packing,
-    mask: str | None = None,
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None,
     enable_gqa: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the cores of the items, computed one after the other by `scaled_dot_product_attention`."""
     parts = [
         sdpa.attend(q[:, :, begin:end], k[:, :, begin:end], v[:, :, begin:end], scale, mask=mask, enable_gqa=enable_gqa)
@@ -113,15 +107,9 @@ def adapt_flex(layer: nn.Module, *, build: str = BATCH) -> Implementation:
     compiled = torch.compile(flex_attention, dynamic=False)
 
     def attend(
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        scale: float,
-        *,
-        packing: Packing,
-        mask: str | None = None,
+        q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None,
         enable_gqa: bool = False,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         block_mask = packing.made if build == BATCH else _documents(packing, mask or "")
         output: Tensor = compiled(q, k, v, block_mask=block_mask, scale=scale, enable_gqa=enable_gqa)
         return output

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from impls import IMPLEMENTATIONS, ViTAttention, versions
+from impls import IMPLEMENTATIONS, ViTAttention
+from impls.lookup import versions
 
 Array = npt.NDArray[np.float64]
 Weights = Mapping[str, Array]

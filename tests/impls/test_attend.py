@@ -13,7 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import impls
 from bench.measure import workload
 from impls.attend import eager, manual, online, sdpa
-from impls.contract import Attend
+from impls.contract import Attend, checked
 from impls.layers.vit import ViTAttention
 from tests.impls import reference
 from tests.impls.reference import LACKING, ROUNDING, Watch, array, distance, normal
@@ -21,8 +21,8 @@ from tests.make.points import featured
 
 CORES = {"eager": eager.attend_safely, "manual": manual.attend, "online": online.attend, "sdpa": sdpa.attend}
 
-MASKED = {**CORES, "sdpa_math": sdpa.pinned(SDPBackend.MATH)}
-"""The cores that take every keyword."""
+MASKED = {**{name: checked(core) for name, core in CORES.items()}, "sdpa_math": sdpa.pinned(SDPBackend.MATH)}
+"""The cores, with heads of keys repeated for those that take no fewer."""
 
 SIZES = [(13, 4, 100, 16), (1, 1, 1, 1), (2, 3, 2, 5), (1, 2, 127, 8), (1, 2, 128, 8), (1, 2, 257, 8), (1, 1, 300, 4)]
 """Batch, heads, tokens, and channels of a head."""

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import nn
 
-from impls import IMPLEMENTATIONS, Unresolved, Unsupported, activate, build, versions, with_attend
+from impls import IMPLEMENTATIONS, Unresolved, Unsupported, build, with_attend
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
-from impls.lookup import attend_of, compiles, resolve
+from impls.lookup import activate, attend_of, compiles, resolve, versions
 from impls.packing import packs
 from tests.impls.reference import normal
 
