@@ -5,7 +5,7 @@ import copy
 from torch import nn
 
 from impls.attend import eager, sdpa
-from impls.contract import Adapt, Implementation, as_is, compiling
+from impls.contract import Adapt, Implementation, as_is
 
 
 def _compiled(adapt: Adapt) -> Adapt:
@@ -14,7 +14,6 @@ def _compiled(adapt: Adapt) -> Adapt:
     It is compiled in place, because `torch.compile(module)` renames parameters.
     """
 
-    @compiling
     def adapt_compiled(layer: nn.Module, *, mode: str | None = None) -> Implementation:
         own = copy.copy(adapt(layer))  # which may be the layer itself
         assert isinstance(own, nn.Module)

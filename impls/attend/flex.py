@@ -7,10 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-from impls.contract import Implementation, Unsupported, compiling, with_attend
+from impls.contract import Implementation, Unsupported, with_attend
 
 
-@compiling
 def adapt(layer: nn.Module) -> Implementation:
     """Return the layer with `flex_attention(q, k, v, scale=scale)`, and a block mask if the layer is causal.
 

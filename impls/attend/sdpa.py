@@ -17,9 +17,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from impls.attend import hidden
 from impls.contract import Attend, Unsupported, repeated, with_attend
 
-GQA = BUILT_IN, REPEAT = ("built-in", "repeat")
-"""The ways to compute fewer heads of keys than of queries."""
-
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 
 MISSING_KERNEL = ("No available kernel", "No viable backend")
@@ -51,7 +48,7 @@ def lacks_kernel(error: RuntimeError) -> bool:
 
 def attend(
     q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None,
-    enable_gqa: bool = False, gqa: str = BUILT_IN,
+    enable_gqa: bool = False, gqa: str = "built-in",
 ) -> Tensor:  # fmt: skip
     """Return `F.scaled_dot_product_attention(q, k, v, scale=scale)`, with `is_causal` for a causal mask.
 
@@ -59,11 +56,8 @@ def attend(
     q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
-    if gqa not in GQA:
-        raise Unsupported(f"gqa must be {' or '.join(GQA)}, got {gqa!r}")
-    if enable_gqa and gqa == REPEAT:
-        k, v = repeated(q, k, v)
-        enable_gqa = False
+    if enable_gqa and gqa == "repeat":
+        k, v, enable_gqa = *repeated(q, k, v), False
     if attn_mask is not None and mask is not None:  # some backends refuse both, so they become one tensor
         nothing = False if attn_mask.dtype == torch.bool else float("-inf")
         attn_mask = attn_mask.masked_fill(hidden(q.shape[-2], k.shape[-2], q.device), nothing)
