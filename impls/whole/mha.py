@@ -12,7 +12,6 @@ from impls.contract import Implementation, Unsupported, mask_of
 from impls.layers.attention import Attention
 from impls.layers.vit import ViTAttention
 
-
 FEATURES = "context, bias, norms of queries and keys, rotary embedding, fewer heads of keys and windows"
 """What a layer may not have."""
 
