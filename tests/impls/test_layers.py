@@ -28,7 +28,7 @@ from tests.impls.reference import (
 
 def vit(layer: ViTAttention, x: Array) -> Array:
     """Return the vit layer's output for tokens x `[B, N, dim]`."""
-    return forward(x, weights(layer), layer.num_heads)
+    return forward(x, layer)
 
 
 def self_attention(layer: SelfAttention, x: Array) -> Array:
@@ -138,7 +138,7 @@ def test_a_given_scale_is_the_scale(qk_scale: float) -> None:
     layer = ViTAttention(6, 8, 2, qk_scale=qk_scale).double()
     x, w = normal(2, 5, 6, dtype=torch.float64), weights(layer)
 
-    assert distance(layer(x), forward(array(x), w, 2, scale=qk_scale)) < ROUNDING
+    assert distance(layer(x), forward(array(x), layer, qk_scale)) < ROUNDING
     v = array(x) @ w["qkv.weight"][16:].T
     uniform = v + v.mean(axis=1, keepdims=True) @ w["proj.weight"].T + w["proj.bias"]
     assert (distance(layer(x), uniform) < ROUNDING) is (qk_scale == 0.0)
