@@ -64,9 +64,9 @@ def attend_varlen(
     Source: `torch.nn.attention.varlen`, PyTorch documentation.
     """
     _check_varlen(q)
-    packed = (each[0].transpose(0, 1) for each in (q, k, v))  # [T, H, D]
-    ends, longest = (packing.offsets,) * 2, (packing.longest,) * 2
-    o = varlen_attn(*packed, *ends, *longest, scale=scale, window_size=(-1, 0) if mask == CAUSAL else (-1, -1))
+    qs, ks, vs = (each[0].transpose(0, 1) for each in (q, k, v))  # [T, H, D]
+    ends, longest, window = packing.offsets, packing.longest, (-1, 0) if mask == CAUSAL else (-1, -1)
+    o = varlen_attn(qs, ks, vs, ends, ends, longest, longest, scale=scale, window_size=window)
     assert isinstance(o, Tensor)
     return o.transpose(0, 1).unsqueeze(0)
 

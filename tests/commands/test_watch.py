@@ -44,8 +44,15 @@ def test_each_saved_version_has_a_name_of_its_own(
     """A file that was not saved since, or is being replaced, is no version; one of a package keeps its name."""
     folder = tmp_path / "versions"
     folder.mkdir()
-    changes = iter([lambda: None, kernel.unlink, lambda: kernel.write_text("another", encoding="utf-8")])
-    monkeypatch.setattr(watch, "sleep", lambda _: next(changes)())
+    changes = iter(["", None, "another"])
+
+    def change(_: float) -> None:
+        if (text := next(changes)) is None:
+            kernel.unlink()
+        elif text:
+            kernel.write_text(text, encoding="utf-8")
+
+    monkeypatch.setattr(watch, "sleep", change)
     found = watch.versions("watched_kernel:adapt", kernel, folder)
     assert [next(found), next(found)] == ["watched_kernel_save_1:adapt", "watched_kernel_save_2:adapt"]
     assert [path.read_text(encoding="utf-8") for path in sorted(folder.iterdir())] == [KERNEL, "another"]

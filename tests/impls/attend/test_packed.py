@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.varlen import varlen_attn
 
 import impls
 from impls import Unsupported
@@ -28,7 +29,12 @@ LONGEST = 9
 LENGTHS = (4, 9, 1, 6, 4, 2)
 """Of one token and of all, two of one length, in no order."""
 
-FORMULAS = {"core": oracle.core, "attention": oracle.attention, "grouped": oracle.attention, "vit": oracle.vit}
+FORMULAS: dict[str, Callable[..., Array]] = {
+    "core": oracle.core,
+    "attention": oracle.attention,
+    "grouped": oracle.attention,
+    "vit": oracle.vit,
+}
 
 HUGE = 1e3
 """What padding holds: it would be seen in any sum."""
@@ -207,7 +213,7 @@ def test_varlen_is_of_a_gpu_and_of_half_types() -> None:
 
 def test_the_call_of_varlen_is_one_that_torch_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its arguments bind to the signature of the torch that is here, and the tensors have its shapes."""
-    signature, bound = inspect.signature(packed.varlen_attn), []
+    signature, bound = inspect.signature(varlen_attn), []
 
     def spy(*arguments: Any, **keywords: Any) -> Tensor:
         bound.append(signature.bind(*arguments, **keywords).arguments)
