@@ -296,6 +296,11 @@ class Name:
         return self.base.partition(":")[0]
 
     @property
+    def attribute(self) -> str:
+        """What stands behind the colon: the attribute of a user's own, or the model of a library."""
+        return self.base.partition(":")[2]
+
+    @property
     def input(self) -> str:
         """The input that the name of a module gives, sizes or `module:function`; empty without one."""
         return str(self.options.get("input", ""))

@@ -63,7 +63,7 @@ def check(name: str) -> None:
 
 
 def _adapter(parsed: Name) -> Adapt:
-    adapt = resolve(parsed.base)
+    adapt = resolve(parsed.text)
     declared = declared_options(adapt)
     for option in parsed.options:
         if option not in declared:
@@ -114,16 +114,17 @@ def activate(name: str) -> None:
 def compiles(name: str) -> bool:
     """Return whether an implementation is meant to be compiled by torch.compile."""
     parsed = name_of(name)
-    return bool(getattr(resolve(parsed.base), "compiles", False)) if parsed.is_own else parsed.entry.compiles
+    return bool(getattr(resolve(name), "compiles", False)) if parsed.is_own else parsed.entry.compiles
 
 
 def resolve(name: str) -> Adapt:
-    """Return the adapter of a name without options: a shipped one, an installed entry point, or `module:attribute`.
+    """Return the adapter of a name, without its options: a shipped one, an installed entry point, or a user's own.
 
     An attend in place of an adapter is wrapped by `with_attend`.
     Raises Unresolved for an unknown name, a module that can't be imported, an attribute that isn't callable, and one
     whose parameters can't be known.
     """
+    name = name_of(name).base
     what = f"implementation {name!r}"
     if name in IMPLEMENTATIONS:
         adapter = IMPLEMENTATIONS[name].adapter

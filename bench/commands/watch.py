@@ -30,7 +30,7 @@ from bench.show.text import shared
 from bench.stats.contrasts import Values, contrasts, prior, values
 from bench.stats.estimates import interval
 from bench.store import units
-from impls.catalogue import name_of
+from impls.catalogue import Name, name_of
 
 POLL_S = 0.2
 """The seconds between two looks at the file."""
@@ -51,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure the kernel now and after each time that its file is saved, until Ctrl-C."""
     sweep = _sweep(arguments)
     baseline, name = sweep.implementations
-    file, last = _file(name), ""
+    kernel, last = name_of(name), ""
+    file = _file(kernel.module)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         sys.path.insert(0, folder)  # before the first process starts
         stack.callback(sys.path.remove, folder)
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             with waiting(START):
                 trial = stack.enter_context(Trial(sweep.points[0], baseline, sweep.effort.timeout_s))
             say(f"{name} beside {baseline}: {shared(sweep.points)}", f"watching {file}; Ctrl-C ends it")
-            for version in versions(name, file, Path(folder)):
+            for version in versions(kernel, file, Path(folder)):
                 if _tried(trial, version, last if last != version else "", baseline):
                     last = version
         except KeyboardInterrupt:
@@ -68,19 +69,19 @@ def run(arguments: argparse.Namespace) -> int:
     return FINE
 
 
-def versions(name: str, file: Path, folder: Path) -> Iterator[str]:
+def versions(kernel: Name, file: Path, folder: Path) -> Iterator[str]:
     """Yield a name for each version of a kernel, the first at once, then whenever its file is saved.
 
     Each is a copy of the module, but for one in a package, which may import its neighbours.
     """
-    module, _, attribute = name.partition(":")
     stamp: tuple[int, int] | None = None
     for number in itertools.count(1):
         stamp = _saved(file, stamp)
-        copy = f"{module}{COPY}{number}"
-        if "." not in module:
+        copy = kernel.module
+        if "." not in copy:
+            copy += f"{COPY}{number}"
             shutil.copyfile(file, folder / f"{copy}.py")
-        yield name if "." in module else f"{copy}:{attribute}"
+        yield kernel.text.replace(kernel.module, copy, 1)
 
 
 def _saved(file: Path, before: tuple[int, int] | None) -> tuple[int, int]:
@@ -147,9 +148,8 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
     return dataclasses.replace(asked, implementations=(*given,), baseline=given[0])
 
 
-def _file(name: str) -> Path:
+def _file(module: str) -> Path:
     """Return the file of a kernel's module."""
-    module = name_of(name).module
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.origin:
         raise WrongRequest(f"{module} has no file that could be watched")

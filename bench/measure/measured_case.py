@@ -124,7 +124,7 @@ class MeasuredCase:
         activate(name)
         self._channel.announce("import")
         begin, state = perf_counter(), ProcessState()
-        impls.resolve(name_of(name).base)
+        impls.resolve(name)
         if changes := state.changes():
             raise LeftChanged(f"{changes} (when it was imported)")
         import_s = perf_counter() - begin

@@ -10,6 +10,7 @@ import pytest
 from bench.cli import main
 from bench.commands import watch
 from bench.plan import names
+from impls.catalogue import name_of
 from tests.make.records import samples
 
 Capture = pytest.CaptureFixture[str]
@@ -53,10 +54,10 @@ def test_each_saved_version_has_a_name_of_its_own(
             kernel.write_text(text, encoding="utf-8")
 
     monkeypatch.setattr(watch, "sleep", change)
-    found = watch.versions("watched_kernel:adapt", kernel, folder)
+    found = watch.versions(name_of("watched_kernel:adapt"), kernel, folder)
     assert [next(found), next(found)] == ["watched_kernel_save_1:adapt", "watched_kernel_save_2:adapt"]
     assert [path.read_text(encoding="utf-8") for path in sorted(folder.iterdir())] == [KERNEL, "another"]
-    assert next(watch.versions("kernels.fast:adapt", kernel, folder)) == "kernels.fast:adapt"
+    assert next(watch.versions(name_of("kernels.fast:adapt"), kernel, folder)) == "kernels.fast:adapt"
 
 
 def scripted(times_s: dict[str, float]) -> Any:
