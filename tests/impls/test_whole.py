@@ -45,14 +45,6 @@ def test_what_a_module_cannot_express_is_unsupported(layer: nn.Module, reason: s
             build(layer, name)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("qkv_bias", [False, True])
-def test_both_take_the_fast_path_of_inference(qkv_bias: bool, name: str) -> None:
-    """Out of training PyTorch runs one operator for the module, asked for weights or not, with QKV bias or without."""
-    events = events_of(ViTAttention(8, 8, 2, qkv_bias).eval(), name, normal(2, 5, 8))
-    assert "aten::_native_multi_head_attention" in {event.name for event in events}
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_modules_parameters_are_the_layers_own(dtype: torch.dtype) -> None:
     """A change in place of any of the layer's parameters shows in the output, which has the layer's dtype.
@@ -107,18 +99,14 @@ def test_each_feature_of_attention_is_computed_or_refused(name: str, mode: str) 
             torch.testing.assert_close(got.double(), expected, rtol=TOLERANCE, atol=TOLERANCE, msg=feature)
 
 
-def test_the_module_has_its_fast_path_with_every_mask() -> None:
-    """Also for a causal layer, and for one whose items are padded."""
+@pytest.mark.parametrize("name", NAMES)
+def test_the_module_has_its_fast_path_in_inference(name: str) -> None:
+    """One operator runs, with a QKV bias or without, for a causal layer and one whose items are padded."""
     heads: dict[str, Any] = {"num_heads": 2, "channels": 8, "token_len": 8}
-    for feature in TAKEN:
-        events = of_point(replace(featured("attention")[feature], **heads), "mha")
-        assert "aten::_native_multi_head_attention" in {event.name for event in events}
-
-
-def of_point(at: Point, name: str) -> list[FunctionEvent]:
-    """Return what a profile of one call of an implementation at a point shows."""
-    work = workload.make(at)
-    return events_of(work.layer, name, *work.inputs())
+    for feature, qkv_bias in (("plain", True), *((feature, False) for feature in TAKEN)):
+        work = workload.make(replace(featured("attention")[feature], **heads, qkv_bias=qkv_bias))
+        names = {event.name for event in events_of(work.layer, name, *work.inputs())}
+        assert "aten::_native_multi_head_attention" in names, feature
 
 
 def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
