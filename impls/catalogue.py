@@ -196,7 +196,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math", scores=ALL, options=_GQA),
     "sdpa_flash": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention, FlashAttention alone",
         Style("#44aa99", SOLID, ">"),
-        supports="if queries, keys and values have one width, which a self layer may not have",
+        supports="if queries, keys and values have one width, which conv has not, and self may not have",
         kernel="scaled_dot_product_flash_attention", options=_GQA),
     "sdpa_efficient": Entry("attend.sdpa:adapt_efficient",
         "scaled_dot_product_attention, the memory-efficient backend alone", Style("#882255", LONG, "h"),

@@ -35,8 +35,7 @@ PACKED = tuple(name for name, entry in IMPLEMENTATIONS.items() if entry.adapter.
 """What takes packed items, and no layer whose items have one length."""
 
 NOT_EAGER_ON_CPU = (*LACKING, *ON_GPU, *RUNTIMES, *PACKED, "flex")
-"""Left out where every implementation is called at many shapes; flex compiles, and has no backward here; measured needs
-a table."""
+"""Left out where every implementation is called at many shapes; flex compiles, and has no backward here."""
 
 UNCOMPILED = [name for name in IMPLEMENTATIONS if not name.startswith("compiled") and name not in NOT_EAGER_ON_CPU]
 
