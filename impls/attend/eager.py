@@ -3,17 +3,20 @@
 from torch import Tensor
 
 from impls.attend import hide, softmax
-from impls.contract import with_attend
+from impls.contract import repeated, with_attend
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None
-) -> Tensor:
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:  # fmt: skip
     """Return `softmax((q·scale) kᵀ) v`, with the scale on the queries as the source writes it.
 
     q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     Source: LANL vision_transformers_explained, `modules/attention.py`, which has no mask.
     """
+    if enable_gqa:
+        k, v = repeated(q, k, v)
     scores = (q * scale) @ k.transpose(-2, -1)  # [B, H, Nq, Nk]
     scores = hide(scores, mask, attn_mask)
     # the same name as in the source, so that the raw scores can be freed
@@ -22,14 +25,17 @@ def attend(
 
 
 def attend_safely(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None
-) -> Tensor:
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:  # fmt: skip
     """Return the same, with zeros for a query whose keys are all hidden, as torch's function has.
 
     This takes two more passes over the scores. It is used in modules of packages, whose masks may have such queries.
     """
     if attn_mask is None:
-        return attend(q, k, v, scale, mask=mask)
+        return attend(q, k, v, scale, mask=mask, enable_gqa=enable_gqa)
+    if enable_gqa:
+        k, v = repeated(q, k, v)
     return softmax(hide((q * scale) @ k.transpose(-2, -1), mask, attn_mask)) @ v
 
 
