@@ -26,14 +26,21 @@ __all__ = [
     "compiling", "masked", "resolve", "with_attend",
 ]  # fmt: skip
 
-_MODULES = (
-    "contract", "lookup", "runtimes",
-    "layers.attention", "layers.conv", "layers.core", "layers.patch", "layers.self_attention", "layers.vit",
-)  # fmt: skip
+_MODULES = {
+    "contract": "Adapt Attend Implementation Unresolved Unsupported compiling masked with_attend",
+    "layers.attention": "Attention",
+    "layers.conv": "ConvSelfAttention",
+    "layers.core": "Core",
+    "layers.patch": "PatchAttention",
+    "layers.self_attention": "SelfAttention",
+    "layers.vit": "ViTAttention",
+    "lookup": "build compiles resolve",
+    "runtimes": "Operator Runtime",
+}
 
 
 def __getattr__(name: str) -> Any:
-    for module in _MODULES if name in __all__ else ():
-        if hasattr(found := import_module(f"{__name__}.{module}"), name):
-            return getattr(found, name)
+    for module, names in _MODULES.items():
+        if name in names.split():
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
