@@ -61,8 +61,8 @@ USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 """The packages that run in a worker process. Entry points run in the parent, which imports no torch."""
 
 LINES: dict[str, int] = {
-    DECLARED: 395,
-    "impls": 2320,
+    DECLARED: 390,
+    "impls": 2180,
     "bench.plan": 2610,
     "bench.store": 1650,
     "bench.machine": 720,
@@ -75,10 +75,10 @@ LINES: dict[str, int] = {
     "bench.show.charts": 785,
     "bench.show.pages": 170,
     "bench.modules": 3120,
-    "bench.measure": 4680,
+    "bench.measure": 4685,
     "bench.engine": 2940,
     "bench.profiling": 555,
-    "bench.commands": 1805,
+    "bench.commands": 1665,
     "bench": 290,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""

@@ -38,12 +38,12 @@ def test_the_plugin_has_its_views_with_stages_as_operators(tmp_path: Path) -> No
     assert [view.display_name for view in of.views] == ["Overview", "Operator", "Trace", "Memory", "Module"]
     assert len(of.overview["steps"]["rows"]) == CALLS
     calls = {row["name"]: row["calls"] for row in of.operation_table_by_name["data"]}
-    core = f"{CORE} of ViTAttention, impls/attend/eager.py:26-30 | impls/attend/eager.py:29"
-    assert calls[core] == calls["aten::_softmax"] == CALLS
+    lines = [name for name in calls if name.startswith(f"{CORE} of ViTAttention, impls/attend/eager.py")]
+    assert {calls[line] for line in lines} == {calls["aten::_softmax"]} == {CALLS}
     (stack,) = of.operation_stack_by_name["aten::_softmax"]["data"]
     assert "graph" in stack["call_stack"]
     memory = {row[0]: row for row in of.get_memory_stats()["rows"]["CPU"]}
-    assert memory[core][6] == pytest.approx(CALLS * 3 * 577 * 577 * 4 / 1024, abs=0.01)
+    assert pytest.approx(CALLS * 3 * 577 * 577 * 4 / 1024, abs=0.01) in [memory[line][6] for line in lines]
 
 
 def event(name: str, start_us: float, duration_us: float, category: str, **more: Any) -> dict[str, Any]:
