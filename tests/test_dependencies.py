@@ -31,7 +31,7 @@ BELOW: dict[str, set[str]] = {
     "bench.show.comparison": {"bench.show"},
     "bench.show.charts": {"bench.show"},
     "bench.show.pages": {"bench.show.charts", "bench.show"},
-    "bench.modules": {"impls", DECLARED},
+    "bench.modules": {"bench.plan", "impls", DECLARED},
     "bench.measure": {"bench.modules", "bench.sampling", "bench.machine", "bench.plan", "impls", DECLARED},
     "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan", DECLARED},
     "bench.profiling": {

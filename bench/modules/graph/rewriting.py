@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from bench.modules.graph.cores import Call, Core, Found, Softmax, found, inserted
+from bench.modules.graph.cores import Call, Found, Other, Site, found, inserted
 from bench.modules.graph.reading import ATEN, Odd, called
 from bench.modules.graph.tracing import Traced, dtype, is_foreign, is_mutable, name, reached, shape, where
 from impls.catalogue import CORE_KEYWORDS
@@ -26,9 +26,9 @@ class Rewritten:
     """
 
     module: GraphModule
-    replaced: tuple[Core, ...]
-    left: tuple[tuple[Core, str], ...]
-    unknown: tuple[Softmax, ...] = ()
+    replaced: tuple[Site, ...]
+    left: tuple[tuple[Site, str], ...]
+    unknown: tuple[Other, ...] = ()
     left_out: tuple[Node, ...] = ()
 
 
@@ -40,13 +40,13 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     """
     own = replace(graph, module=GraphModule(graph.module, copy.deepcopy(graph.module.graph)))
     nodes, every = own.module.graph, found(own)
-    replaced, left = list[Core](), list[tuple[Core, str]]()
-    for core in every.cores:
+    replaced, left = list[Site](), list[tuple[Site, str]]()
+    for site in every.cores:
         try:
-            _replace(core, nodes, attend)
-            replaced.append(core)
+            _replace(site, nodes, attend)
+            replaced.append(site)
         except Odd as odd:
-            left.append((core, str(odd)))
+            left.append((site, str(odd)))
     if not replaced:
         raise Unsupported(_why_none(every, left, nodes))
     left_out = _remove_dead(nodes, replaced)
@@ -55,10 +55,10 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown, left_out)
 
 
-def _why_none(every: Found, left: Iterable[tuple[Core, str]], graph: Graph) -> str:
+def _why_none(every: Found, left: Iterable[tuple[Site, str]], graph: Graph) -> str:
     reasons = [
-        *(reason if where(core.node) in reason else f"{reason} (core at {where(core.node)})" for core, reason in left),
-        *(each.reason for each in every.unknown),
+        *(reason if where(site.node) in reason else f"{reason} (core at {where(site.node)})" for site, reason in left),
+        *(each.softmax.reason for each in every.unknown),
     ]
     if not reasons:
         foreign = ", ".join(f"{name(node)} at {where(node)}" for node in graph.nodes if is_foreign(node))
@@ -69,15 +69,15 @@ def _why_none(every: Found, left: Iterable[tuple[Core, str]], graph: Graph) -> s
     return f"the module's core can't be replaced: {'; '.join(said[:MOST_REASONS])}{more}"
 
 
-def _replace(core: Core, graph: Graph, attend: Attend) -> None:
+def _replace(site: Site, graph: Graph, attend: Attend) -> None:
     """Let an attend compute a core; raises `Odd`, and leaves the graph as it was, if it can't."""
-    if core.obstacle:
-        raise Odd(core.obstacle)
-    with inserted(graph, core.node):
-        output = core.found.returned(graph, _attended(graph, attend, core.found.as_call(graph)))
-        if any(map(is_mutable, core.node.users)):  # the attend may keep its output for gradients
+    if site.core.obstacle:
+        raise Odd(site.core.obstacle)
+    with inserted(graph, site.node):
+        output = site.of.returned(graph, _attended(graph, attend, site.of.as_call(graph)))
+        if any(map(is_mutable, site.node.users)):  # the attend may keep its output for gradients
             output = called(graph, ATEN.clone.default, output)
-    core.node.replace_all_uses_with(output)
+    site.node.replace_all_uses_with(output)
 
 
 def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
@@ -97,12 +97,12 @@ def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
     return node
 
 
-def _remove_dead(graph: Graph, replaced: Iterable[Core]) -> tuple[Node, ...]:
+def _remove_dead(graph: Graph, replaced: Iterable[Site]) -> tuple[Node, ...]:
     """Remove the cores that were replaced, with what is computed of their scores, and what only they need.
 
     Return the last of those operators that made outputs which don't count.
     """
-    cores = [core.found for core in replaced]
+    cores = [site.of for site in replaced]
     own = {node for of in cores for node in of.steps}
     inside = {*reached([of.begin for of in cores], lambda node: node.users)}
     left_out = tuple(node for node in inside - own if not node.users and node.op == "call_function")

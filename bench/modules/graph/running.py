@@ -87,7 +87,7 @@ class InGraph(nn.Module):
         assert self.attend is not None
         made = rewritten(graph, _by_name(self.attend))
         self._check_cores(graph)
-        places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in made.unknown)]
+        places = [*(where(site.node) for site, _ in made.left), *(each.softmax.lines for each in made.unknown)]
         left_out = [f"without what {name(node)} at {where(node)} makes of scores" for node in made.left_out[:1]]
         self.adapted_by = ", ".join(filter(None, (GRAPH, staying(places, len(made.replaced)), *left_out)))
         return made.module
