@@ -9,8 +9,7 @@ import torch
 
 import impls
 from bench.modules import sources
-from bench.modules.graph.cores import found
-from bench.modules.graph.tracing import traced
+from bench.modules.graph.cores import look
 from impls import Unresolved
 from tests.make.points import made
 
@@ -49,10 +48,10 @@ def test_a_library_has_models_by_name(name: str, item: tuple[int, ...], cores: i
     model = made(name).eval()
     assert model.items == (item,)
     with torch.inference_mode():
-        first, *others = found(traced(model, (torch.randn(3, *model.items[0]),), model.inner)).cores
+        first, *others = look(model, (torch.randn(3, *model.items[0]),)).cores
     assert len(others) == cores - 1
     if "vit" in name:
-        assert (first.core.layer, first.core.class_name) == ("blocks.0.attn", "Attention")
+        assert (first.core.layer, first.core.class_name) == ("inner.blocks.0.attn", "Attention")
         assert first.core.shapes[0] == (3, 3, 5, 8)
     if "padding" in name:
         assert first.core.by_sdpa

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.fx import Graph, Node
 
 from bench.modules.graph.products import Labels
-from bench.modules.graph.reading import ATEN, LARGE, LOWEST, Odd, Way, called, emitted, read, ways
+from bench.modules.graph.reading import ATEN, LARGE, LOWEST, Odd, Way, called, emitted, is_given, read, ways
 from bench.modules.graph.tracing import (
     RETURNED,
     Traced,
@@ -26,7 +26,7 @@ from bench.modules.graph.tracing import (
     shape,
     traced,
     where,
-)  # fmt: skip
+)
 from bench.plan.core import SDPA, UNFUSED, Core, Softmax
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*|flex_attention")
@@ -69,6 +69,8 @@ class Written:
     """A core that several operators compute."""
 
     way: Way
+    mask: str
+    """What its mask does, in words."""
 
     @property
     def begin(self) -> Node:
@@ -86,14 +88,9 @@ class Written:
         return [self.begin, *self.way.inside, self.output]
 
     @property
-    def mask(self) -> str:
-        """What its mask does, in words."""
-        return "" if self.way.mask is None else _described(self.way.mask, self.way.side)
-
-    @property
     def is_causal(self) -> bool:
         """Whether its mask hides later keys alone, in every call."""
-        return self.mask.startswith(f"{LATER},") and not _is_given(self.way.side)
+        return self.mask.startswith(f"{LATER},") and not any(map(is_given, self.way.side))
 
     def as_call(self, graph: Graph) -> Call:
         """Return it as a call of attention, whose tensors are made where nodes are inserted; raises `Odd`."""
@@ -116,9 +113,8 @@ class Written:
         if way.scale is None:
             query = called(graph, ATEN.mul.Tensor, query, cast(graph, self._factor(graph), dtype(value)))
         if way.has_empty_rows and mask is not None:
-            hidden = called(
-                graph, ATEN.all.dim, called(graph, ATEN.le.Scalar, mask, _lowest(dtype(mask)) / 2), -1, True
-            )
+            hidden = called(graph, ATEN.le.Scalar, mask, _lowest(dtype(mask)) / 2)
+            hidden = called(graph, ATEN.all.dim, hidden, -1, True)
             query, mask = (called(graph, ATEN.masked_fill.Scalar, each, hidden, 0.0) for each in (query, mask))
         scale = 1.0 if way.scale is None else way.scale
         return Call(query, key, value, scale, mask, self.is_causal, dropout=way.dropout)
@@ -203,8 +199,8 @@ class Fused:
     begin: Node
     output: Node
     asked: Mapping[str, Any]
-    values: Tensor | None = None
-    """Those of its mask in this call."""
+    mask: str = ""
+    """What its mask does, in words."""
 
     @property
     def steps(self) -> list[Node]:
@@ -221,11 +217,6 @@ class Fused:
         """The mask that it takes."""
         mask = self.asked.get("attn_mask", self.asked.get("attn_bias"))
         return mask if is_tensor(mask) else None
-
-    @property
-    def mask(self) -> str:
-        """What its mask does, in words."""
-        return "" if self.values is None else _described(self.values, [*filter(None, [self.attn_mask])])
 
     def as_call(self, graph: Graph) -> Call:
         """Return it as a call of attention, whose tensors are made where nodes are inserted."""
@@ -308,14 +299,14 @@ def found(graph: Traced) -> Found:
     """Return the cores of a graph, and the softmaxes that belong to none."""
     every, operators = [*ways(graph)], [*filter(None, map(fused, graph.module.graph.nodes))]
     known = [each for each in every if isinstance(each, Way)]
-    reasons, values = read(graph, known, {of.attn_mask for of in operators if of.attn_mask is not None})
+    reasons, values = read(graph, known, {of.attn_mask for of in operators if of.attn_mask})
     odd = dict(each for each in every if not isinstance(each, Way))
     odd |= {way.softmax: reason for way, reason in reasons.items()}
-    written = [Written(way) for way in known if way.softmax not in odd]
-    both: list[Written | Fused] = [
-        *written,
-        *(Fused(of.begin, of.output, of.asked, values.get(of.attn_mask)) for of in operators),  # type: ignore[arg-type]
+    written = [Written(way, _described(way.mask, way.side)) for way in known if way.softmax not in odd]
+    masked = [
+        replace(of, mask=_described(values[of.attn_mask], [of.attn_mask])) if of.attn_mask else of for of in operators
     ]
+    both: list[Written | Fused] = [*written, *masked]
     order = {node: place for place, node in enumerate(graph.module.graph.nodes)}
     lasts, sites = {each.output for each in written}, list[Site]()
     outputs = graph.module.graph.find_nodes(op="output")
@@ -396,13 +387,10 @@ def _unread(of: Written, lasts: Collection[Node]) -> str:
     return next((place_of(node) for node in weights if node.meta.get(RETURNED)), "")
 
 
-def _is_given(nodes: Sequence[Node]) -> bool:
-    """Return whether nodes depend on the inputs of the call."""
-    return any(each.op == "placeholder" for each in reached(nodes, lambda node: node.all_input_nodes))
-
-
-def _described(values: Tensor, side: Sequence[Node]) -> str:
-    """Return what a mask does in this call, with its dtype and shape; what is true in a boolean one shows."""
+def _described(values: Tensor | None, side: Sequence[Node]) -> str:
+    """Return what a mask does in this call, with its dtype and shape, empty for none; True shows in a boolean one."""
+    if values is None:
+        return ""
     mask = torch.atleast_2d(values)
     hidden = ~mask if mask.dtype == torch.bool else mask <= LOWEST
     later = torch.ones(hidden.shape[-2:], dtype=torch.bool, device=mask.device).triu(1)
@@ -410,7 +398,7 @@ def _described(values: Tensor, side: Sequence[Node]) -> str:
     if mask.dtype != torch.bool and bool(((mask != 0) & ~hidden).any()):
         before = reached(side, lambda node: node.all_input_nodes)
         held = (getattr(each.graph.owning_module, str(each.target), None) for each in before if each.op == "get_attr")
-        is_learned = not _is_given(side) and any(isinstance(each, nn.Parameter) for each in held)
+        is_learned = not any(map(is_given, side)) and any(isinstance(each, nn.Parameter) for each in held)
         does = ["adds a learned bias" if is_learned else "adds a bias"]
     if len(later) > 1 and bool((hidden == later).all()):
         does.append(LATER)

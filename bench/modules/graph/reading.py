@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.fx import Interpreter, Node
 from torch.fx.node import map_arg
 
-from bench.modules.graph.products import Product, product
+from bench.modules.graph.products import PRODUCTS, Product, product
 from bench.modules.graph.tracing import Traced, changed, dtype, is_tensor, name, reached, shape
 
 ATEN = torch.ops.aten
@@ -113,7 +113,7 @@ def ways(graph: Traced) -> Iterator[Way | tuple[Node, Odd]]:
     def following(node: Node) -> list[Node]:
         return [*node.users, *filter(None, [changed(node)])]
 
-    inputs = {*reached([*graph.inputs_by_node(), *graph.held()], following)}
+    inputs = {*reached(graph.inputs(), following)}
     for softmax in graph.module.graph.nodes:
         if softmax.op == "call_function" and name(softmax) in (*SOFTMAX, "exp"):
             try:
@@ -142,12 +142,11 @@ def _first(softmax: Node) -> Product:
     """Return the product that makes as many scores as a softmax takes, of several one of two operands of the call."""
 
     def before(node: Node) -> list[Node]:
-        return [] if node is not softmax and product(node) else node.all_input_nodes
+        return [] if node is not softmax and name(node) in PRODUCTS else node.all_input_nodes
 
     near = [node for node in reached([softmax], before, MOST_NODES)[1:] if is_tensor(node)]
     wanted = math.prod(shape(softmax))
     found = [each for node in near if math.prod(shape(node)) == wanted and (each := product(node))]
-    found = [each for each in found if name(each.node) != "linear"]
     if not found:
         raise _no_first(softmax, near)
     return max(found, key=lambda each: min(len(shape(each.left)), len(shape(each.right))))
@@ -157,9 +156,9 @@ def _no_first(softmax: Node, near: Sequence[Node]) -> Odd:
     """Return why no product makes the scores of a softmax, by the nodes before it."""
     for node in softmax.graph.nodes:
         before = reached([node] if changed(node) in near else [], lambda of: of.all_input_nodes, MOST_NODES)
-        if any(map(product, before)):
+        if any(name(each) in PRODUCTS for each in before):
             return Odd("a change of some scores in place", node)
-    at = next((node for node in near if product(node)), softmax)
+    at = next((node for node in near if name(node) in PRODUCTS), softmax)
     if at is softmax or name(at) == "linear":
         what = "no product" if at is softmax else "a layer's output"
         return Odd(f"over {what}, so no attention of queries and keys", at)
@@ -173,11 +172,11 @@ def _lasts(softmax: Node) -> Iterator[tuple[Product, list[Node]]]:
     """Yield the products to which a softmax's weights go, and what is done to these before."""
 
     def after(node: Node) -> list[Node]:
-        return [] if product(node) else [*node.users]
+        return [] if name(node) in PRODUCTS else [*node.users]
 
     every, wanted = reached([softmax], after, MOST_NODES), math.prod(shape(softmax))
     for node in every:
-        last = None if name(node) == "linear" else product(node)
+        last = product(node)
         if last and not {last.left, last.right} <= {*every}:
             weights = last.left if last.left in every else last.right
             if math.prod(shape(weights)) == wanted:
@@ -311,7 +310,7 @@ class _Reader(Interpreter):
         way.is_small = small is not None and small_large is not None and small.dim() == len(shape(way.first.node))
         way.has_empty_rows = bool((~shown).all(-1).any()) and bool(zero.isfinite().any())
         own = small if way.is_small else full.reshape(drawn.shape)
-        way.mask = own.to(dtype(scores_in)) if bool((own != 0).any()) or any(map(_is_given, way.side)) else None
+        way.mask = own.to(dtype(scores_in)) if bool((own != 0).any()) or any(map(is_given, way.side)) else None
 
     def _first_odd(self, way: Way, eps: float) -> Odd:
         """Return the first operator at which the probes show more than a factor and a mask."""
@@ -341,7 +340,7 @@ class _Reader(Interpreter):
             self.reasons[way] = Odd(f"{name(at)} on the weights", at)
 
 
-def _is_given(node: Node) -> bool:
+def is_given(node: Node) -> bool:
     """Return whether a node depends on the inputs of the call."""
     return any(each.op == "placeholder" for each in reached([node], lambda of: of.all_input_nodes))
 
@@ -351,7 +350,7 @@ def _has_tensor_factor(way: Way) -> bool:
     factors = [node for node in way.before if name(node) in ("mul", "div") and all(map(is_tensor, node.args))]
     own = {way.first.node, *way.before}
     tensors = [each for node in factors for each in node.all_input_nodes if each not in own]
-    return any(map(_is_given, tensors)) or any(
+    return any(map(is_given, tensors)) or any(
         isinstance(getattr(each.graph.owning_module, str(each.target), None), nn.Parameter)
         for node in tensors
         for each in reached([node], lambda of: of.all_input_nodes)

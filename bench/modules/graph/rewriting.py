@@ -21,22 +21,20 @@ MOST_REASONS = 3
 class Rewritten:
     """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons.
 
-    `unknown` are the softmaxes that belong to no core. `left_out` are the last operators of outputs that don't count,
-    as weights that a layer returns besides, which can't be computed without the scores of a core that was replaced.
+    `unknown` are the softmaxes that belong to no core.
     """
 
     module: GraphModule
     replaced: tuple[Site, ...]
     left: tuple[tuple[Site, str], ...]
     unknown: tuple[Other, ...] = ()
-    left_out: tuple[Node, ...] = ()
 
 
 def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     """Return a copy of a graph whose cores an attend computes; raises `Unsupported` if it can compute none of them.
 
     The attend is asked for what CORE_KEYWORDS say; a core that needs one which it doesn't declare is left. What the
-    graph computes for outputs that don't count stays, as it does in the module.
+    graph computes for outputs that don't count stays, as it does in the module, unless it is made of a core's scores.
     """
     own = replace(graph, module=GraphModule(graph.module, copy.deepcopy(graph.module.graph)))
     nodes, every = own.module.graph, found(own)
@@ -49,10 +47,10 @@ def rewritten(graph: Traced, attend: Attend) -> Rewritten:
             left.append((site, str(odd)))
     if not replaced:
         raise Unsupported(_why_none(every, left, nodes))
-    left_out = _remove_dead(nodes, replaced)
+    _remove_dead(nodes, replaced)
     nodes.lint()
     own.module.recompile()
-    return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown, left_out)
+    return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown)
 
 
 def _why_none(every: Found, left: Iterable[tuple[Site, str]], graph: Graph) -> str:
@@ -97,21 +95,12 @@ def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
     return node
 
 
-def _remove_dead(graph: Graph, replaced: Iterable[Site]) -> tuple[Node, ...]:
-    """Remove the cores that were replaced, with what is computed of their scores, and what only they need.
-
-    Return the last of those operators that made outputs which don't count.
-    """
-    cores = [site.of for site in replaced]
-    own = {node for of in cores for node in of.steps}
-    inside = {*reached([of.begin for of in cores], lambda node: node.users)}
-    left_out = tuple(node for node in inside - own if not node.users and node.op == "call_function")
+def _remove_dead(graph: Graph, replaced: Iterable[Site]) -> None:
+    """Remove the cores that were replaced, with what is computed of their scores, and what only they need."""
+    inside = {*reached([site.first for site in replaced], lambda node: node.users)}
     needed: set[Node] = set()
     for node in reversed([*graph.nodes]):
-        if node.op != "call_function" or node.users:
-            continue
-        is_of_core = node in inside or node in needed
-        if is_of_core and (node in inside or not is_mutable(node)):
+        is_dead = node.op == "call_function" and not node.users
+        if is_dead and (node in inside or (node in needed and not is_mutable(node))):
             needed.update(node.all_input_nodes)
             graph.erase_node(node)
-    return left_out

@@ -51,18 +51,15 @@ class Traced:
     xs: tuple[Tensor, ...] = ()
     """The inputs of the call."""
 
-    def inputs_by_node(self) -> dict[Node, Tensor]:
-        """Return the inputs by their nodes."""
-        places = [node for node in self.module.graph.nodes if node.op == "placeholder"]
-        return dict(zip(places, self.xs, strict=True))
-
-    def held(self) -> Iterator[Node]:
-        """Yield the nodes of those tensors that a measured module holds because a call of it gets them as arguments."""
+    def inputs(self) -> list[Node]:
+        """Return the nodes of its inputs, and of those arguments that a measured module holds for its calls."""
         wrappers = (each for each in self.inner.modules() if isinstance(each, Wrapper))
         arguments = {id(tensor) for each in wrappers for tensor in each.arguments}
-        for node in self.module.graph.find_nodes(op="get_attr"):
-            if id(getattr(self.module, str(node.target), None)) in arguments:
-                yield node
+        held = self.module.graph.find_nodes(op="get_attr")
+        return [
+            *self.module.graph.find_nodes(op="placeholder"),
+            *(node for node in held if id(getattr(self.module, str(node.target), None)) in arguments),
+        ]
 
     def with_weights(self, node: Node) -> str:
         """Return the path of the innermost module with weights around a node, the outermost if there is none."""
@@ -72,13 +69,13 @@ class Traced:
         return path
 
 
-def traced(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module | None = None) -> Traced:
-    """Return a call of a function, or module, on tensors as a graph; `inner` is the module whose paths are known.
+def traced(function: Callable[..., Any], xs: Sequence[Tensor]) -> Traced:
+    """Return a call of a function, or module, on tensors as a graph.
 
     What the call does to buffers and to random numbers is undone. The graph is one for calls with gradients, or
     without, as they are computed now. Raises `Untraceable`.
     """
-    of = inner or (function if isinstance(function, nn.Module) else nn.Module())
+    of = function if isinstance(function, nn.Module) else nn.Module()
     failed: list[Exception] = []
     for pre_dispatch in (True, False):  # flex_attention can't be traced before dispatch
         try:

@@ -279,23 +279,3 @@ def test_a_number_that_is_only_read_decides_nothing() -> None:
     layer, x = Around(logging).eval(), torch.randn(1, 5, 16)
     with torch.no_grad():
         assert torch.equal(InGraph(layer)(x), layer(x))
-
-
-def test_hooks_run_at_tracing_alone_and_that_is_said() -> None:
-    """What a hook makes of an output is in the graph; what it does besides isn't done again."""
-    layer, x, calls = Written(16).eval(), torch.randn(2, 5, 16), list[int]()
-    assert InGraph(layer).said == ()
-
-    def double(_module: nn.Module, _args: Any, y: Tensor) -> Tensor:
-        calls.append(1)
-        return 2 * y
-
-    with torch.no_grad():
-        expected = 2 * layer(x)
-        layer.register_forward_hook(double)
-        graph = InGraph(layer)
-        graph(x)
-        before = len(calls)
-        assert torch.equal(graph(x), expected)
-    assert len(calls) == before > 0
-    assert any("hooks" in each for each in graph.said)
