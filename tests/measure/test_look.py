@@ -32,8 +32,6 @@ def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -
         ("Net[input=1x5x16]", "train"),
         ("Net[kind=written,input=1x5x16]", "train"),
         ("Heads[input=1x5x16]", "inference"),
-        ("Encoder[input=1x5x16]", "inference"),
-        ("normalised[input=1x5x16]", "inference"),
         ("Net[kind=learned bias,input=1x5x16]", "inference"),
     ],
 )
@@ -81,7 +79,6 @@ def test_a_model_that_can_not_be_traced_is_looked_at_all_the_same(monkeypatch: p
     ("name", "columns"),
     [
         ("Net[input=2x5x16]", (5, 16, 16, 2)),
-        ("Net[input=2x5x16,at=layers.1]", (5, 16, 16, 2)),
         ("Heads[input=2x5x16]", (5, 16, 16, 2)),
         ("plain[input=2x5x16]", (5, 16, 16, 1)),
         ("plain[input=2x3x4x16]", (12, 16, 16, 1)),

@@ -12,7 +12,7 @@ from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.plan.core import UNFUSED, Softmax
 from bench.show import advice as words
-from bench.show.advice import after, as_json, before, ending, stopped
+from bench.show.advice import after, as_json, before, ending
 from bench.show.markdown import markdown
 from bench.show.terminal.console import rendered
 from bench.store.looks import Seen, Tried
@@ -22,16 +22,6 @@ from tests.make.advice import FLAGS, POINT, advised, core, looks, seen
 BY_GRAPH = {"sdpa": Tried("ok", "", GRAPH)}
 
 CAP = Softmax("gate", "model.py:3", "a soft cap")
-
-
-def test_a_look_has_no_table() -> None:
-    """Its first line, the bound, is bold in Markdown; what layers take follows. A small bound has a way on."""
-    seen = analyse.seen(POINT, looks(core_share=0.05))
-    text = markdown([*before(seen), *stopped(seen), *ending([seen], [])])
-    assert text.startswith("**Attention takes 5")
-    assert "2 attention cores" in text
-    assert "|" not in text
-    assert "--anyway" in text
 
 
 def test_the_answer_fits_a_screen() -> None:

@@ -44,13 +44,6 @@ def test_a_block_without_gradients_ends(has_gradients: bool) -> None:
         assert torch.equal(ours, theirs)
 
 
-def test_a_graph_can_be_traced_in_inference() -> None:
-    """It runs in inference, as one that was traced elsewhere."""
-    model, x, _ = traced_layer("plain")
-    with torch.inference_mode():
-        assert torch.equal(traced(model, (x,)).module(x), model(x))
-
-
 def test_nodes_have_the_lines_of_their_operators() -> None:
     """Those of the function that calls the operator, not of one that calls the function."""
     graph = traced_layer("two masks")[2].module
@@ -113,12 +106,6 @@ def test_a_number_that_is_taken_from_a_tensor_is_that_of_the_call() -> None:
     assert torch.equal(traced(Deciding(), (x,)).module(x), Deciding()(x))
     with pytest.raises(Untraceable, match=r"ValueError: a negative sum at .*test_tracing\.py:\d+"):
         traced(Deciding(), (-x,))
-
-
-def test_first_of_several_outputs_is_returned() -> None:
-    """As a wrapper does."""
-    x = torch.randn(3)
-    assert torch.equal(traced(lambda x: {"a": x + 1, "b": x}, (x,)).module(x), x + 1)
 
 
 def test_names_of_torch_are_as_they_were_after() -> None:
