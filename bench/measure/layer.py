@@ -78,9 +78,6 @@ def counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[An
         if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
             with suppress(Exception):
                 return _counted(point, copied(layer), xs, with_graph=False)
-        if isinstance(error, AssertionError):  # torch's counter raises it for a view of a parameter without gradients
-            with suppress(Exception):
-                return copied(layer)(*xs), None
         given, said = ", ".join(str([*x.shape]) for x in xs), user_code.said(error)
         raise impls.Unresolved(
             f"layer {point.layer!r} was called with {given}: {said}; if it takes another input, write its shape as "

@@ -3,13 +3,15 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile, record_function
 
 import impls
 from bench.measure import shares
 from bench.measure.devices import device
+from bench.measure.recorded import recorded
 from bench.modules.graph.cores import Found, look
 from bench.modules.graph.tracing import name
-from bench.plan.device import CUDA
+from bench.plan.device import CPU, CUDA
 from tests.written_cores import Written
 
 
@@ -95,6 +97,18 @@ def test_the_time_of_a_call_is_divided(grad: bool) -> None:
     assert min(*times["cores"], *times["others"]) > 0
     assert sum(times["cores"]) < times["layers"]
     assert times["layers"] + sum(times["others"]) < times["total_s"]
+
+
+def test_the_backward_pass_of_a_label_counts() -> None:
+    """It is that of the operators inside; a label without gradients has none."""
+    x = torch.randn(64, 64, requires_grad=True)
+    with profile(activities=[ProfilerActivity.CPU]) as profiler, record_function(shares.CALL):
+        with record_function("product"):
+            y = (x @ x).sum()
+        y.backward()
+    call = recorded(profiler, shares.CALL)
+    (product,) = (event for event in call.host if event.name == "product")
+    assert product.cpu_time_total * 1e-6 < shares.seconds(call, CPU)["product"] < shares.seconds(call, CPU)[shares.CALL]
 
 
 def test_a_gpu_whose_kernels_are_not_seen_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
