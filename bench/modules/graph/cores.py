@@ -384,7 +384,7 @@ def _obstacle_of_fused(of: Fused) -> str:
 def _unread(of: Written, lasts: Collection[Node]) -> str:
     """Return the line that makes weights, or something of them, for an output beside a first one."""
     weights = reached([of.way.softmax], lambda node: [each for each in node.users if each not in lasts])
-    return next((place_of(node) for node in weights if node.meta.get(RETURNED)), "")
+    return next((where(node) for node in weights if node.meta.get(RETURNED)), "")
 
 
 def _described(values: Tensor | None, side: Sequence[Node]) -> str:
