@@ -14,7 +14,7 @@ from torch.nn.attention.flex_attention import flex_attention
 from bench.modules.graph.cores import Found, found, look
 from tests import written_cores
 from tests.make.points import made
-from tests.written_cores import EXPRESSIBLE, HEADS, INEXPRESSIBLE, B, D, H, N, traced_layer
+from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, traced_layer
 
 
 def found_in(module: nn.Module | Callable[..., Tensor], *xs: Tensor) -> Found:
@@ -70,19 +70,6 @@ def of_own_keys(x: Tensor) -> Tensor:
     return torch.einsum("bnm,bnmd->bnd", torch.einsum("bnd,bnmd->bnm", x, own).softmax(-1), own)
 
 
-def mixed(x: Tensor, *, before: bool) -> Tensor:
-    """Return attention whose heads are mixed after the softmax, and before it too."""
-    q = x.view(B, H, N // H, D)
-    scores = torch.einsum("bhij,hg->bgij", q @ q.mT, HEADS) if before else q @ q.mT
-    return torch.einsum("bhij,hg->bgij", scores.softmax(-1), HEADS) @ q
-
-
-def differential(x: Tensor) -> Tensor:
-    """Subtract some weights from others."""
-    first, second = (x @ x.mT).softmax(-1).chunk(2)
-    return (first - second) @ x[:2]
-
-
 NEAR = (torch.arange(N)[:, None] + torch.arange(N)) % N
 
 PAIRS = torch.randn(2 * D, 1)
@@ -101,11 +88,10 @@ def copied(x: Tensor) -> Tensor:
     return scores.softmax(-1)[..., :N] @ x
 
 
-def by_hand(x: Tensor, *, more: float = 0.0) -> Tensor:
-    """Return attention by a softmax of several operators, or by weights whose sum is less than 1."""
-    scores = x @ x.mT
-    weights = (scores - scores.amax(-1, keepdim=True)).exp()
-    return weights / (more + weights.sum(-1, keepdim=True)) @ x
+def by_hand(x: Tensor) -> Tensor:
+    """Return attention by weights whose sum is less than 1."""
+    weights = (x @ x.mT).exp()
+    return weights / (1 + weights.sum(-1, keepdim=True)) @ x
 
 
 def of_other_maximum(x: Tensor) -> Tensor:
@@ -120,15 +106,11 @@ OTHERS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a weight of channels": (lambda x: (x + PAIRS[0]).softmax(-1) * x, "over no product"),
     "scores with sums": (of_pairs, "tanh"),
     "keys of one query": (of_own_keys, "keys or values of its own"),
-    "mixed scores": (lambda x: mixed(x, before=True), "weights of parameters"),
-    "mixed weights": (lambda x: mixed(x, before=False), "weights of parameters"),
-    "difference of weights": (differential, "no product with values"),
     "parts of a window": (banded, "another number of scores"),
     "a sink": (partial(with_more, more=lambda s: torch.concat([s, torch.zeros_like(s[..., :1])], -1)), "concat, which"),
     "a padded sink": (partial(with_more, more=lambda s: F.pad(s, (0, 1))), "pad, which makes"),
     "copied scores": (copied, "a change of some scores in place"),
     "a softmax by hand": (by_hand, "an exp between two products"),
-    "a larger sum": (partial(by_hand, more=1.0), "an exp between two products"),
     "another maximum": (of_other_maximum, "sub"),
 }  # fmt: skip
 """Functions of tokens, and what their softmax is in place of a core's."""
@@ -136,7 +118,7 @@ OTHERS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_softmax_that_belongs_to_no_core_has_a_reason(kind: str) -> None:
-    """A gate is no attention; the first product that mixes heads counts."""
+    """A gate is no attention, and a sink no window."""
     function, reason = OTHERS[kind]
     seen = found_in(function, torch.randn(B, N, D))
     assert seen.cores == ()
