@@ -70,17 +70,23 @@ ALIASES: Mapping[str, str] = MappingProxyType({
         "token_len",
     ),
     **dict.fromkeys(
-        ("chan", "embed_dim", "embed_dims", "embedding_dim", "emb_dim", "emb_size", "d_model", "model_dim",
-        "hidden_size", "n_embd", "dim_v"),
+        ("chan", "embed_dim", "embed_dims", "embedding_dim", "emb_dim", "emb_size", "embedding_size", "d_model",
+        "model_dim", "hidden_size", "n_embd", "n_state", "dim_v"),
         "channels",
     ),
-    **dict.fromkeys(("heads", "n_heads", "n_head", "nhead", "nheads", "num_attention_heads"), "num_heads"),
+    **dict.fromkeys(("heads", "n_heads", "n_head", "nhead", "nheads", "head_num", "num_attention_heads"),
+        "num_heads"),
     **dict.fromkeys(("seq_len", "seq_length", "sequence_length", "n_tokens"),
         "num_tokens"),
     "dim_k": "key_channels",
     "img_size": "image_size",
 })  # fmt: skip
 """Other names that a constructor's parameters have for columns of a point."""
+
+IF_OPEN: Mapping[str, str] = MappingProxyType(
+    {"hidden_dim": "channels", "width": "channels", "h": "num_heads", "max_seq_len": "num_tokens"}
+)
+"""Names that mean a column only if the parameter has no default: `hidden_dim` may be the width of another part too."""
 
 WIDTHS = ("token_len", "channels")
 """The columns of the widths at input and output; a name that gives one gives both."""

@@ -9,8 +9,10 @@ from torch import Tensor, nn
 from bench.measure import failure, finite, user_code
 from bench.measure.layer import Tensors
 from bench.measure.workload import Workload
+from bench.modules.inputs import by_function
 from bench.modules.wrapper import copied
 from bench.sampling.inputs import NORMAL
+from impls.catalogue import name_of
 from impls.contract import Unsupported
 from impls.sameness import are_same
 
@@ -18,6 +20,8 @@ OTHER = -2.0
 """What another item is multiplied by, so that sums over both items have another sign than those over the first one."""
 
 RULE = "the layer must return the same output for the same input, whatever the other items of the batch are"
+
+BATCH = "the batch must be the first dimension of inputs and output"
 
 
 def check(workload: Workload) -> None:
@@ -30,7 +34,8 @@ def check(workload: Workload) -> None:
     except Exception as error:
         if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
             raise
-        raise Unsupported(f"{RULE}; with one or two items it raises {user_code.said(error)}") from error
+        said = user_code.said(error)
+        raise Unsupported(f"{RULE}; with one or two items it raises {said}; {_hint(workload)}") from error
 
 
 def _check(workload: Workload, layer: nn.Module) -> None:
@@ -49,7 +54,15 @@ def _check(workload: Workload, layer: nn.Module) -> None:
         return
     both = _output(layer, tuple(map(torch.cat, zip(x, others, strict=True))))
     if not (are_same(both[:1], first) and are_same(both[1:], other)):
-        raise Unsupported(f"{RULE}; for two items it returns something else than for each alone")
+        raise Unsupported(f"{RULE}; for two items it returns something else than for each alone; {_hint(workload)}")
+
+
+def _hint(workload: Workload) -> str:
+    """Return what to write for a layer that may take something else than it gets."""
+    name = workload.point.layer
+    if path := name_of(name).options.get("at"):
+        return f"{BATCH}: if {path} has another, name a function of yours that returns it in a module that turns it"
+    return f"{BATCH}; if it takes something else than {[*workload.shapes]}, write {by_function(name)}"
 
 
 def _output(layer: nn.Module, xs: Tensors) -> Tensor:

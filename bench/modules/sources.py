@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from bench.modules.core import Adaptable
-from bench.modules.inputs import is_function, with_input
+from bench.modules.inputs import by_function, is_function, with_input
 from bench.modules.wrapper import Wrapper, X
 from impls.contract import Unresolved, Unsupported
 
@@ -112,11 +112,11 @@ def _transformers(name: str, given: Any, options: Options, *, is_outer: bool) ->
             raise Unresolved(_no_size(f"transformers:{name}", options))
         height, width = side if isinstance(side, list | tuple) else (side, side)
         usual = (getattr(config, "num_channels", 3), height, width)
-        return with_input(inner, given, usual, ((), {"pixel_values": X}))
+        return with_input(inner, given, usual, ((), {"pixel_values": X}), is_outer=is_outer)
     if inner.main_input_name != "input_ids" or "inputs_embeds" not in inspect.signature(inner.forward).parameters:
         raise Unresolved(
-            f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts, or "
-            "[input=mymodel:inputs], a function that returns its inputs by name"
+            f"transformers:{name} takes {inner.main_input_name}; for another input than images and texts write "
+            f"{by_function(f'transformers:{name}')}"
         )
     if given is not None:
         raise Unresolved(
