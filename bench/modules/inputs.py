@@ -17,12 +17,15 @@ import torch
 from torch import Tensor, nn
 
 from bench.modules.core import Adaptable
-from bench.modules.wrapper import Wrapper, X, changed, check_plain
+from bench.modules.wrapper import Given, Wrapper, X, changed, check_plain
 from impls.catalogue import with_option
 from impls.contract import POSITIONAL, Unresolved, Unsupported, imported, is_required, parameters_of
 
 OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values")
 """The names of parameters of a forward that all get x: queries, keys and values of self-attention."""
+
+Items = tuple[tuple[int, ...], ...]
+"""The shapes of one item of each input."""
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -41,17 +44,19 @@ def is_function(given: Any) -> bool:
 
 
 def with_input(
-    inner: nn.Module, given: Any, usual: tuple[int, ...] = (), arguments: Arguments | None = None, *, is_outer: bool
+    inner: nn.Module, given: Any, usual: Items = (), arguments: Arguments | None = None, *, is_outer: bool = False
 ) -> Wrapper:
-    """Return a module with the input that its name gives, a function or sizes, or with its usual one.
+    """Return a module with the input that its name gives, a function or sizes, or with its usual ones.
 
-    Without a function, x is in the place of X among the `arguments`; if they are None, it is that of all that its
-    forward names like queries, keys and values. Of a module that `is_outer` a part is measured, so it needs no x.
+    Without a function the inputs are in the places among the `arguments`, one for all items, where Given stands. If
+    these are None, x is all that the forward names like queries, keys and values, and several inputs come in order.
+    Of a module that `is_outer` a part is measured, so it needs no x.
     """
     if is_function(given):
         return _with_arguments(inner, imported(given, f"input {given!r}")(), is_outer=is_outer)
-    item = usual if given is None else _item(given)
-    return Adaptable(inner, (item,), *(arguments or (of_attention(inner), {})))
+    items = usual if given is None else (_item(given),)
+    several = tuple(map(Given, range(len(items)))) if len(items) > 1 else _like_attention(inner)
+    return Adaptable(inner, items, *(arguments or (several, {})), batch=1)
 
 
 def _item(given: Any) -> tuple[int, ...]:
@@ -62,7 +67,7 @@ def _item(given: Any) -> tuple[int, ...]:
     return tuple(map(int, sides[1:]))
 
 
-def of_attention(inner: nn.Module) -> tuple[Any, ...]:
+def _like_attention(inner: nn.Module) -> tuple[Any, ...]:
     """Return x for the first parameter of a forward, and for others that it names like queries, keys and values."""
     required = [each for each in parameters_of(inner) if each.kind in POSITIONAL and is_required(each)]
     return (X, *(X for each in required[1:] if each.name in OF_ATTENTION))

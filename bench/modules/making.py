@@ -13,12 +13,12 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from bench.modules.core import Adaptable, wrapped
-from bench.modules.inputs import is_function, of_attention, with_input
+from bench.modules.core import wrapped
+from bench.modules.inputs import is_function, with_input
 from bench.modules.inside import inside
 from bench.modules.sources import SOURCES, constructed, mended
 from bench.modules.stated import SEVERAL, Shapes, shapes, takes_point
-from bench.modules.wrapper import Given, Wrapper
+from bench.modules.wrapper import Wrapper
 from impls.catalogue import ALIASES, IF_OPEN, NO_MASK, Name, name_of, with_option
 from impls.contract import (
     VARIABLE,
@@ -75,7 +75,8 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
     if parsed.module in SOURCES:
         _check_taken(name, columns, required, ())
         model = parsed.base.partition(":")[2]
-        module: nn.Module = SOURCES[parsed.module](model, given, options, is_outer=bool(path))
+        inner, item, arguments = SOURCES[parsed.module](model, given, options)
+        module: nn.Module = with_input(inner, given, (item,), arguments, is_outer=bool(path))
     else:
         module, guessed = _constructed(parsed, options, {"mask": NO_MASK} if given else columns, required)
         module = _ready(module, given, name, columns, is_outer=bool(path))
@@ -100,7 +101,7 @@ def _constructed(
 ) -> tuple[nn.Module, str]:
     """Return what a class or function makes from options and columns, and which parameters got a column by IF_OPEN.
 
-    Raises Unresolved, with the parameters, if it fails, and if it makes no module.
+    Raises Unresolved, with the signature, if it fails, and if it makes no module.
     """
     make_it = maker(name.base)
     arguments = _arguments(name, make_it, columns, options)
@@ -110,7 +111,8 @@ def _constructed(
     try:
         module = constructed(call, lambda: make_it(**every))
     except Unresolved as error:
-        raise Unresolved(f"{error}; its parameters are {', '.join(map(_written, parameters_of(make_it)))}") from error
+        parameters = [str(each.replace(annotation=Parameter.empty)) for each in parameters_of(make_it)]
+        raise Unresolved(f"{error}; its signature is ({' '.join(', '.join(parameters).split())})") from error
     if not isinstance(module, nn.Module):
         raise Unresolved(f"layer {name.base!r} must make a torch.nn.Module, got {type(module).__name__}")
     mask = columns["mask"]
@@ -118,11 +120,6 @@ def _constructed(
     if is_masked and mask_of(module) != mask and "mask" not in options:  # there it is the layer's own
         raise Unresolved(f"layer {name.base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     return module, ", ".join(f"{key} is {IF_OPEN[key]}" for key in arguments if key in IF_OPEN)
-
-
-def _written(parameter: Parameter) -> str:
-    """Return a parameter as a call gives it."""
-    return parameter.name if is_required(parameter) else f"{parameter.name}={parameter.default!r}"
 
 
 def maker(base: str) -> Callable[..., Any]:
@@ -185,14 +182,10 @@ def _value(parameter: Parameter, columns: Columns) -> Any:
 
 def _ready(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
     """Return a module as one of its inputs, with weights of known sizes; a layer of the suite itself."""
-    if given is not None:
-        alone = with_input(module, given, is_outer=is_outer)
-    elif is_ours(module):
+    if is_ours(module) and given is None:
         return module
-    else:
-        items = tuple(shape[1:] for shape in _stated(name, module, columns) or _tokens(columns))
-        several = tuple(map(Given, range(len(items))))
-        alone = Adaptable(module, items, several if len(items) > 1 else of_attention(module))
+    usual = () if given else tuple(shape[1:] for shape in _stated(name, module, columns) or _tokens(columns))
+    alone = with_input(module, given, usual, is_outer=is_outer)
     if any(map(is_lazy, alone.parameters())):  # they get their sizes in a call
         with torch.no_grad():
             constructed(name, lambda: alone.eval()(*alone.zeros()))

@@ -53,7 +53,8 @@ class Windowed(nn.Module):
 
     def forward(self, x: Tensor, *, places: Tensor, scale: Tensor) -> Tensor:
         """Return `[B·2, N, C]`."""
-        return (x + places[1]).unflatten(0, (len(scale), -1)).mul(scale[..., None, None]).flatten(0, 1)
+        y: Tensor = (x + places[1]).unflatten(0, (len(scale), -1))
+        return (y * scale[..., None, None]).flatten(0, 1)
 
 
 class Graph(nn.Module):

@@ -70,6 +70,11 @@ def of_functions(dim: int, qkv_bias: Any = "own", qk_scale: Any = "own", patch_s
     return Got(dim=dim, qkv_bias=qkv_bias, qk_scale=qk_scale, patch_size=patch_size)
 
 
+def of_open(h: int, n_state: int, max_seq_len: int, width: int = 3) -> Got:
+    """Return what names gave that mean a column only without a default."""
+    return Got(a=h, b=n_state, c=max_seq_len, d=width)
+
+
 def curious(dim: int, colour: str, window_size: Any) -> Got:
     """Return what no column has."""
     return Got(dim=dim, colour=colour, window_size=window_size)
@@ -105,6 +110,7 @@ def refused(name: str, **columns: Any) -> str:
             {"d_model": 64, "nhead": 4, "seq_len": 7, "img_size": 32, "dim_head": 16, "dropout": 0.5},
         ),
         ("of_a_place", {"dim": 48, "device": None, "dtype": None, "mode": "fan_in", "hidden_dim": 9}),
+        ("of_open", {"a": 4, "b": 64, "c": 7, "d": 3}),
         ("any_keyword", {}),
         # what stands in brackets counts, whatever the columns say
         ("of_anybody[nhead=2,dim_head=8,dropout=0]", {"d_model": 64, "nhead": 2, "seq_len": 7, "img_size": 32,
@@ -117,6 +123,11 @@ def refused(name: str, **columns: Any) -> str:
 def test_columns_go_to_the_parameters_that_name_them(name: str, expected: dict[str, Any]) -> None:
     """By their names or other names, only those of shape; where and how weights are made is the suite's affair."""
     assert got(name) == expected
+
+
+def test_a_name_that_may_mean_something_else_is_said() -> None:
+    """If the parameter has no default, the column is taken."""
+    assert made(f"{HERE}:of_open").said == ("h is num_heads, max_seq_len is num_tokens",)
 
 
 def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
@@ -141,6 +152,7 @@ def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
         (f"{HERE}:point", ["must make a torch.nn.Module, got Point"]),
         ("tests.tiny_models:no_module", ["must make a torch.nn.Module, got int"]),
         ("tests.tiny_models:broken", ["can't be made: OSError: no such weights"]),
+        (f"{HERE}:of_config", ["AttributeError: 'int' object has no attribute", "its signature is (dim, config=3)"]),
         (f"{HERE}:lost", ["can't be made: AssertionError: ", "second line"]),
         (f"{HERE}:Got[input=2x0x16]", ["input=2x0x16 must be sizes that begin with the batch, as 8x3x224x224"]),
         (f"{HERE}:Got[input=16]", ["must be sizes that begin with the batch"]),
@@ -161,6 +173,11 @@ def test_what_makes_no_module_is_said_in_one_line(name: str, words: list[str]) -
 def of_objects(layer_idx: int, config: Any, norm: type[nn.Module]) -> nn.Module:
     """Return nothing: nobody can call it by a name."""
     raise NotImplementedError
+
+
+def of_config(dim: int, config: Any = 3) -> nn.Module:
+    """Raise an error of a constructor's own."""
+    return nn.Linear(dim, config.hidden_size)
 
 
 def lost() -> nn.Module:
