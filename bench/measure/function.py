@@ -50,9 +50,15 @@ def _check(workload: Workload, layer: nn.Module) -> None:
         raise Unsupported(f"{RULE}; it draws random numbers")
     if not are_same(again, first):
         raise Unsupported(f"{RULE}; a second call on the same input returns something else")
-    if workload.point.batch == 1:
+    is_one = workload.point.batch == 1
+    if is_one and layer.training:
         return
-    both = _output(layer, tuple(map(torch.cat, zip(x, others, strict=True))))
+    try:
+        both = _output(layer, tuple(map(torch.cat, zip(x, others, strict=True))))
+    except Exception:
+        if is_one:  # it may be made for one item
+            return
+        raise
     if not (are_same(both[:1], first) and are_same(both[1:], other)):
         raise Unsupported(f"{RULE}; for two items it returns something else than for each alone; {_hint(workload)}")
 
@@ -62,7 +68,8 @@ def _hint(workload: Workload) -> str:
     name = workload.point.layer
     if path := name_of(name).options.get("at"):
         return f"{BATCH}: if {path} has another, name a function of yours that returns it in a module that turns it"
-    return f"{BATCH}; if it takes something else than {[*workload.shapes]}, write {by_function(name)}"
+    given = ", ".join(str([*shape]) for shape in workload.shapes)
+    return f"{BATCH}; if it takes something else than {given}, write {by_function(name)}"
 
 
 def _output(layer: nn.Module, xs: Tensors) -> Tensor:
