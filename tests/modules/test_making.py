@@ -45,29 +45,25 @@ class Got(nn.Module):
         return x
 
 
-def wide(heads: int, *, chan: int, token_len: int, mask: str) -> Got:
-    """Return what names and other names of columns gave, in whatever order."""
-    return Got(heads=heads, chan=chan, token_len=token_len, mask=mask)
+def named(heads: int, *, chan: int, token_len: int, seq_len: int, img_size: int, dim_head: int, mask: str) -> Got:
+    """Return what columns gave by their names and by other names, in whatever order."""
+    return Got(a=heads, b=chan, c=token_len, d=seq_len, e=img_size, f=dim_head, mask=mask)
 
 
-def of_anybody(d_model: int, nhead: int, seq_len: int, img_size: int, dim_head: int = 7, dropout: float = 0.5) -> Got:
-    """Return what the names that other libraries have gave."""
-    return Got(d_model=d_model, nhead=nhead, seq_len=seq_len, img_size=img_size, dim_head=dim_head, dropout=dropout)
-
-
-def of_others(hidden_size: int, query_dim: int, n_heads: int, head_dim: int, batch: int = 0) -> Got:
-    """Return what still other names gave."""
-    return Got(a=hidden_size, b=query_dim, c=n_heads, d=head_dim, e=batch)
-
-
-def of_a_place(dim: int, device: Any = None, dtype: Any = None, mode: str = "fan_in", hidden_dim: int = 9) -> Got:
-    """Return what a constructor got that says where and how its weights are made, and the width of another part."""
-    return Got(dim=dim, device=device, dtype=dtype, mode=mode, hidden_dim=hidden_dim)
-
-
-def of_functions(dim: int, qkv_bias: Any = "own", qk_scale: Any = "own", patch_size: Any = "own") -> Got:
+def with_defaults(
+    dim: int,
+    nhead: int = 9,
+    dropout: float = 0.5,
+    device: Any = None,
+    mode: str = "fan_in",
+    hidden_dim: int = 9,
+    qkv_bias: Any = "own",
+    qk_scale: Any = "own",
+    patch_size: Any = "own",
+) -> Got:
     """Return what a constructor with defaults of its own got."""
-    return Got(dim=dim, qkv_bias=qkv_bias, qk_scale=qk_scale, patch_size=patch_size)
+    own = {"qkv_bias": qkv_bias, "qk_scale": qk_scale, "patch_size": patch_size}
+    return Got(a=dim, b=nhead, c=dropout, d=(device, mode, hidden_dim), **own)
 
 
 def of_open(h: int, n_state: int, max_seq_len: int, width: int = 3) -> Got:
@@ -103,18 +99,12 @@ def refused(name: str, **columns: Any) -> str:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("wide", {"heads": 4, "chan": 64, "token_len": 48, "mask": "causal"}),
-        ("of_others", {"a": 64, "b": 48, "c": 4, "d": 16, "e": 2}),
-        (
-            "of_anybody",
-            {"d_model": 64, "nhead": 4, "seq_len": 7, "img_size": 32, "dim_head": 16, "dropout": 0.5},
-        ),
-        ("of_a_place", {"dim": 48, "device": None, "dtype": None, "mode": "fan_in", "hidden_dim": 9}),
+        ("named", {"a": 4, "b": 64, "c": 48, "d": 7, "e": 32, "f": 16, "mask": "causal"}),
         ("of_open", {"a": 4, "b": 64, "c": 7, "d": 3}),
         ("any_keyword", {}),
         # what stands in brackets counts, whatever the columns say
-        ("of_anybody[nhead=2,dim_head=8,dropout=0]", {"d_model": 64, "nhead": 2, "seq_len": 7, "img_size": 32,
-            "dim_head": 8, "dropout": 0}),
+        ("with_defaults[nhead=2,dropout=0,qkv_bias=no]", {"a": 48, "b": 2, "c": 0, "d": (None, "fan_in", 9),
+            "qkv_bias": "no", "qk_scale": "own", "patch_size": 4}),
         ("any_keyword[a=(1, 2),b='x, y',c=None,d=true,e=False,f=[1, (2, 3)],g=max-autotune]", {"a": (1, 2),
             "b": "x, y", "c": None, "d": True, "e": False, "f": [1, (2, 3)], "g": "max-autotune"}),
         ("curious[colour=red,window_size=(7, 7)]", {"dim": 48, "colour": "red", "window_size": (7, 7)}),
@@ -133,34 +123,23 @@ def test_a_name_that_may_mean_something_else_is_said() -> None:
 def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
     """A constructor's own default stays otherwise; a column without a value is not handed over."""
     usual = {"qkv_bias": False, "qk_scale": None, "patch_size": None}
-    assert got("of_functions", **usual) == {"dim": 48, **dict.fromkeys(usual, "own")}
     asked = {"qkv_bias": True, "qk_scale": 0.5, "patch_size": 4}
-    assert got("of_functions", **asked) == {"dim": 48, **asked}
+    for columns, expected in ((usual, dict.fromkeys(usual, "own")), (asked, asked)):
+        values = got("with_defaults", **columns)
+        assert {name: values[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
         ("no_such_module:Layer", ["can't be imported", "no_such_module"]),
-        (f"{HERE}:Nothing", ["can't be imported", "Nothing"]),
         (f"{HERE}:HERE", ["must be callable, got str"]),
-        (f"{HERE}:curious", ["asks for colour, window_size", f"{HERE}:curious[colour=…,window_size=…]"]),
         (f"{HERE}:curious[colour=red]", ["asks for window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
-        (f"{HERE}:of_objects", ["asks for layer_idx, config, norm", "config=…", "as mymodule:make"]),
-        (f"{HERE}:of_anybody[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
-        (f"{HERE}:of_a_place[zzz=0]", ["no argument 'zzz'; expected some of dim, device, dtype, mode, hidden_dim"]),
+        (f"{HERE}:with_defaults[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
         (f"{HERE}:point", ["must make a torch.nn.Module, got Point"]),
-        ("tests.tiny_models:no_module", ["must make a torch.nn.Module, got int"]),
-        ("tests.tiny_models:broken", ["can't be made: OSError: no such weights"]),
         (f"{HERE}:of_config", ["AttributeError: 'int' object has no attribute", "its signature is (dim, config=3)"]),
         (f"{HERE}:lost", ["can't be made: AssertionError: ", "second line"]),
         (f"{HERE}:Got[input=2x0x16]", ["input=2x0x16 must be sizes that begin with the batch, as 8x3x224x224"]),
-        (f"{HERE}:Got[input=16]", ["must be sizes that begin with the batch"]),
-        (f"{HERE}:Got[input=tests.tiny_models:missing]", ["has no attribute 'missing'"]),
-        (
-            f"{HERE}:Got[input={HERE}:no_tensors]",
-            ["can't be called with what the function of inputs returns"],
-        ),
         (f"{HERE}:Got[at=layers.7]", ["has no module 'layers.7'"]),
     ],
 )
@@ -168,11 +147,6 @@ def test_what_makes_no_module_is_said_in_one_line(name: str, words: list[str]) -
     """With the layer, the reason, and what to write in the brackets."""
     line = refused(name)
     assert all(each in line for each in words), line
-
-
-def of_objects(layer_idx: int, config: Any, norm: type[nn.Module]) -> nn.Module:
-    """Return nothing: nobody can call it by a name."""
-    raise NotImplementedError
 
 
 def of_config(dim: int, config: Any = 3) -> nn.Module:
@@ -183,11 +157,6 @@ def of_config(dim: int, config: Any = 3) -> nn.Module:
 def lost() -> nn.Module:
     """Raise an error of several lines, as a constructor that needs CUDA does."""
     raise AssertionError("Torch not compiled with CUDA enabled\nsecond line")
-
-
-def no_tensors() -> tuple[Tensor, bool]:
-    """Return inputs without anything that could be varied."""
-    return torch.ones(2, dtype=torch.long), True
 
 
 # Inputs
@@ -259,20 +228,6 @@ def test_a_stated_shape_has_whole_numbers_and_the_batch(shape: Any, monkeypatch:
     line = refused(f"{HERE}:maps")
     assert "must return whole numbers that begin with the batch 2" in line
     assert line.endswith(f"got {shape!r}")
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "x"),
-    [
-        ("Net[kind=written,channels=8,input=1x5x8,at=layers.1]", "Attention", (2, 5, 8)),
-        ("Heads[input=1x5x16,at=attention]", "MultiheadAttention", (2, 5, 16)),
-    ],
-)
-def test_a_module_inside_gets_what_it_gets_there(name: str, kind: str, x: tuple[int, ...]) -> None:
-    """The module is measured by itself, with the shape of its own input; options of the whole go to the whole."""
-    module, shapes = make(f"tests.tiny_models:{name}", vars(point()))
-    assert isinstance(module, Wrapper)
-    assert (type(module.inner).__name__, shapes, module(torch.randn(x)).shape) == (kind, (x,), x)
 
 
 # The core
