@@ -83,11 +83,6 @@ ALIASES: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """Other names that a constructor's parameters have for columns of a point."""
 
-IF_OPEN: Mapping[str, str] = MappingProxyType(
-    {"hidden_dim": "channels", "width": "channels", "h": "num_heads", "max_seq_len": "num_tokens"}
-)
-"""Names that mean a column only if the parameter has no default: `hidden_dim` may be the width of another part too."""
-
 WIDTHS = ("token_len", "channels")
 """The columns of the widths at input and output; a name that gives one gives both."""
 

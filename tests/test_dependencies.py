@@ -74,7 +74,7 @@ LINES: dict[str, int] = {
     "bench.show.comparison": 480,
     "bench.show.charts": 790,
     "bench.show.pages": 170,
-    "bench.modules": 3120,
+    "bench.modules": 2980,
     "bench.measure": 4710,
     "bench.engine": 2940,
     "bench.profiling": 680,

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import impls
 from bench.measure import user_code
-from bench.modules.inputs import by_function
+from bench.modules.inputs import if_another
 from bench.modules.making import make, maker_of
 from bench.modules.stated import flops
 from bench.modules.wrapper import check_plain, copied, inner_of
@@ -82,8 +82,7 @@ def counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[An
             return copied(layer)(*xs), None
         given, said = ", ".join(str([*x.shape]) for x in xs), user_code.said(error)
         raise impls.Unresolved(
-            f"layer {point.layer!r} was called with {given}: {said}; if it takes another input, write its shape as "
-            f"[input={point.batch}x…], or {by_function(point.layer)}"
+            f"layer {point.layer!r} was called with {given}: {said}; {if_another(point.layer)}"
         ) from error
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from bench.modules.core import Adaptable
 from bench.modules.wrapper import Given, Wrapper, X, changed, check_plain
-from impls.catalogue import with_option
+from impls.catalogue import name_of, with_option
 from impls.contract import POSITIONAL, Unresolved, Unsupported, imported, is_required, parameters_of
 
 OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values")
@@ -33,9 +33,16 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 def by_function(name: str) -> str:
     """Return what to write for a module that takes something else than x."""
     return (
-        f"{with_option(name, 'input', 'mymodule:inputs')}, where inputs() returns all arguments of a call with the "
-        "batch first: a tensor, a tuple, or a dictionary by name"
+        f"write {with_option(name, 'input', 'mymodule:inputs')}, where inputs() returns all arguments of a call with "
+        "the batch first: a tensor, a tuple, or a dictionary by name"
     )
+
+
+def if_another(name: str) -> str:
+    """Return what to do if a module, or a part, takes another input than it got."""
+    if path := name_of(name).options.get("at"):
+        return f"if {path} takes another input, name a function that returns it in a module of yours, as mymodule:make"
+    return f"if it takes another input, write the shape of x as [input=8x3x224x224], or {by_function(name)}"
 
 
 def is_function(given: Any) -> bool:

@@ -19,7 +19,7 @@ from bench.modules.inside import inside
 from bench.modules.sources import SOURCES, constructed, mended
 from bench.modules.stated import SEVERAL, Shapes, shapes, takes_point
 from bench.modules.wrapper import Wrapper
-from impls.catalogue import ALIASES, IF_OPEN, NO_MASK, Name, name_of, with_option
+from impls.catalogue import ALIASES, NO_MASK, Name, name_of, with_option
 from impls.contract import (
     VARIABLE,
     Unresolved,
@@ -34,6 +34,14 @@ from impls.contract import (
 )
 
 Columns = Mapping[str, Any]
+
+IF_OPEN: Mapping[str, str] = {
+    "hidden_dim": "channels",
+    "width": "channels",
+    "h": "num_heads",
+    "max_seq_len": "num_tokens",
+}
+"""Names that mean a column only if the parameter has no default: `hidden_dim` may be the width of another part too."""
 
 NEVER = ("layer", "device", "dtype", "mode", "threads", "allocator", "timing")
 """The columns that no constructor gets."""
