@@ -63,7 +63,7 @@ def with_input(
         return _with_arguments(inner, imported(given, f"input {given!r}")(), is_outer=is_outer)
     items = usual if given is None else (_item(given),)
     several = tuple(map(Given, range(len(items)))) if len(items) > 1 else _like_attention(inner)
-    return Adaptable(inner, items, *(arguments or (several, {})), batch=1)
+    return Adaptable(inner, items, *(arguments or (several, {})))
 
 
 def _item(given: Any) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ def _with_arguments(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper
                 "calls no nn.Embedding with its token ids"
             )
     rows = (x,) if x is not None else (each for each in (*args, *kwargs.values()) if isinstance(each, Tensor))
-    batch = next((len(each) for each in rows if each.dim()), 0)
+    batch = next((len(each) for each in rows if each.dim()), 1)
     item = (1,) if x is None else (*x.shape[1:],)  # of a whole that takes no x, nothing depends on it
     marked = with_x(args, kwargs) if x is not None and not path else (args, kwargs)
     args, kwargs = changed(marked, partial(_of_first, batch))

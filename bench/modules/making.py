@@ -92,7 +92,7 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         show_all(module)
     if path:
         outer = wrapped(module.eval(), tuple(shape[1:] for shape in _shapes(name, module, columns)))
-        module = inside(outer, path, name, (is_function(given) and outer.batch) or columns["batch"])
+        module = inside(outer, path, name, outer.batch if is_function(given) else columns["batch"])
     if isinstance(module, Wrapper):
         module.guessed = guessed
     return module, _shapes(name, module, columns)

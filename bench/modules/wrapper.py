@@ -43,7 +43,7 @@ class Wrapper(nn.Module):
     """A module that is called with inputs `[B, *item]` alone, one for each of `items`, and returns its first tensor.
 
     `inner` is the module, `args` and `kwargs` are its arguments, in which a Given stands in place of an input.
-    Other tensors among them are held. They are those of a call with `batch` items, 0 if they are from none.
+    Other tensors among them are held. They are those of a call with `batch` items.
     `rows` is the number of rows of the inner x for each item, such as the windows of an image. `embedding` is the path
     of an `nn.Embedding` inside that returns x in place of rows for token ids.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
@@ -60,7 +60,7 @@ class Wrapper(nn.Module):
         args: tuple[Any, ...] = (X,),
         kwargs: Mapping[str, Any] | None = None,
         *,
-        batch: int = 0,
+        batch: int = 1,
         rows: int = 1,
         embedding: str = "",
         forms: Mapping[str, Any] | None = None,
@@ -99,8 +99,8 @@ class Wrapper(nn.Module):
         return [*self._buffers.values()]  # type: ignore[list-item]  # each is held
 
     def zeros(self, **of: Any) -> tuple[Tensor, ...]:
-        """Return inputs of zeros, for as many items as the arguments have, else for one."""
-        return tuple(torch.zeros(self.batch or 1, *item, **of) for item in self.items)
+        """Return inputs of zeros, for as many items as the arguments have."""
+        return tuple(torch.zeros(self.batch, *item, **of) for item in self.items)
 
     def __call__(self, *xs: Tensor) -> Tensor:
         """Return what `forward` does; hooks, which a wrapper has none of, would take microseconds."""
@@ -138,7 +138,7 @@ class Wrapper(nn.Module):
         """Return what stands in the place of an argument; a tensor becomes a buffer."""
         if not isinstance(value, Tensor):
             return value
-        has_rows = bool(self.batch) and value.shape[:1] == (self.batch,)
+        has_rows = value.shape[:1] == (self.batch,)
         name = f"held_{len(self._buffers)}"
         self.register_buffer(name, value.detach().clone())
         return Held(name, has_rows and are_same(value, value[:1].expand_as(value)))
