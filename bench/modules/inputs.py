@@ -31,10 +31,10 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def by_function(name: str) -> str:
-    """Return what to write for a module that takes something else than x."""
+    """Return a name with all arguments of a call, and what their function must return."""
     return (
-        f"write {with_option(name, 'input', 'mymodule:inputs')}, where inputs() returns all arguments of a call with "
-        "the batch first: a tensor, a tuple, or a dictionary by name"
+        f"{with_option(name, 'input', 'mymodule:inputs')}, where inputs() returns all arguments of a call with the "
+        "batch first: a tensor, a tuple, or a dictionary by name"
     )
 
 

@@ -116,7 +116,7 @@ def _transformers(name: str, given: Any, options: Options) -> Source:
         return inner, (getattr(config, "num_channels", 3), height, width), ((), {"pixel_values": X})
     if inner.main_input_name != "input_ids" or "inputs_embeds" not in inspect.signature(inner.forward).parameters:
         raise Unresolved(
-            f"transformers:{name} takes {inner.main_input_name}, which is neither an image nor a text; "
+            f"transformers:{name} takes {inner.main_input_name}, which is neither an image nor a text; write "
             f"{by_function(f'transformers:{name}')}"
         )
     if given is not None:
