@@ -75,7 +75,7 @@ LINES: dict[str, int] = {
     "bench.show.charts": 790,
     "bench.show.pages": 170,
     "bench.modules": 2980,
-    "bench.measure": 4720,
+    "bench.measure": 4710,
     "bench.engine": 2940,
     "bench.profiling": 680,
     "bench.commands": 1750,

@@ -18,7 +18,9 @@ from impls.sameness import are_same
 OTHER = -2.0
 """What another item is multiplied by, so that sums over both items have another sign than those over the first one."""
 
-RULE = "the layer must return the same output for the same input, whatever the other items, its first dimension, are"
+RULE = "the layer must return the same output for the same input"
+
+ALONE = "an item alone gives something else than among others, where the first dimension is the batch"
 
 
 def check(workload: Workload) -> None:
@@ -28,7 +30,8 @@ def check(workload: Workload) -> None:
     except Exception as error:
         if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
             raise
-        raise _of_items(workload, f"with one or two items it raises {user_code.said(error)}") from error
+        said = f"with one or two items it raises {user_code.said(error)}"
+        raise Unsupported(f"{said}; {if_another(workload.point.layer)}") from error
 
 
 def _check(workload: Workload, layer: nn.Module) -> None:
@@ -52,11 +55,7 @@ def _check(workload: Workload, layer: nn.Module) -> None:
             return
         raise
     if not (are_same(both[:1], first) and are_same(both[1:], other)):
-        raise _of_items(workload, "for two items it returns something else than for each alone")
-
-
-def _of_items(workload: Workload, what: str) -> Unsupported:
-    return Unsupported(f"{RULE}; {what}; {if_another(workload.point.layer)}")
+        raise Unsupported(f"{ALONE}; {if_another(workload.point.layer)}")
 
 
 def _output(layer: nn.Module, xs: Tensors) -> Tensor:

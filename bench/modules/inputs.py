@@ -42,7 +42,7 @@ def if_another(name: str) -> str:
     """Return what to do if a module, or a part, takes another input than it got."""
     if path := name_of(name).options.get("at"):
         return f"if {path} takes another input, name a function that returns it in a module of yours, as mymodule:make"
-    return f"if it takes another input, write the shape of x as [input=8x3x224x224], or {by_function(name)}"
+    return f"if it takes another input, write {by_function(name)}; of x alone its shape, as [input=8x3x224x224]"
 
 
 def is_function(given: Any) -> bool:

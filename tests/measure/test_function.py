@@ -105,4 +105,4 @@ def test_a_layer_may_be_made_for_one_item() -> None:
     assert not refusal(dataclasses.replace(of_four("one"), batch=1))
     assert not refusal(dataclasses.replace(of_four("batch_norm", "train"), batch=1))
     second = "torch.nn:MultiheadAttention[batch_first=False]"
-    assert "for two items it returns something else" in refusal(point(layer=second, batch=1))
+    assert "an item alone gives something else" in refusal(point(layer=second, batch=1))

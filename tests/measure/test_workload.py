@@ -113,7 +113,7 @@ def test_a_layer_that_has_no_gradients_is_called_without_them() -> None:
     ("name", "columns", "reason"),
     [
         ("Wide", {}, "Wide' was called with [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
-        ("OfTwenty", {}, "write the shape of x as [input=8x3x224x224]"),
+        ("OfTwenty", {}, "OfTwenty[input=mymodule:inputs], where inputs() returns"),
         ("Turned", {}, "must return a tensor whose first dimension is the batch 2, got [7, 2, 12]"),
         ("Misstating", {}, "input_shape(point) must return whole numbers that begin with the batch 2, got (7, 12)"),
         ("Forgetful", {"mask": "causal"}, "must keep its mask as self.mask = 'causal', got 'none'"),

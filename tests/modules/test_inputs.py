@@ -208,7 +208,7 @@ def test_weights_get_their_sizes_before_they_are_needed() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("SequenceFirst", f"write {HERE}:SequenceFirst[input=mymodule:inputs], where inputs() returns all arguments"),
+        ("SequenceFirst", f"{HERE}:SequenceFirst[input=mymodule:inputs], where inputs() returns all arguments"),
         (f"Graph[input={HERE}:graph]", "with one or two items it raises"),
     ],
 )
@@ -218,7 +218,6 @@ def test_a_batch_that_is_not_the_first_dimension_is_refused(name: str, words: st
     with pytest.raises(Unsupported) as refusal:
         function.check(work)
     assert words in str(refusal.value)
-    assert "whatever the other items, its first dimension, are" in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_layer_gets_the_mask_that_a_setting_expects(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [("kept", "a second call"), ("mixed", "for two items it returns something else")]
+    ("kind", "words"), [("kept", "a second call"), ("mixed", "an item alone gives something else")]
 )
 def test_a_part_that_can_not_be_called_again_alone_says_why(kind: str, words: str) -> None:
     """The part keeps a state of earlier calls, or mixes the items of a batch."""
