@@ -48,7 +48,8 @@ class Failing(nn.Module):
 
 
 def test_a_method_that_takes_a_point_counts() -> None:
-    """Its parameter is called so."""
+    """Its parameter is called so. A class is asked before it has made a module."""
+    assert takes_point(Declared, "input_shape")
     assert flops(Declared(), None, POINT) == 20
     assert shapes(Declared(), None, COLUMNS) == ((2, 7),)
 
@@ -64,15 +65,3 @@ def test_what_a_method_raises_is_said() -> None:
     """In one line, with the method."""
     with pytest.raises(Unresolved, match=r"its input_shape\(point\) raises AttributeError: .* no attribute 'colour'"):
         shapes(Failing(), None, COLUMNS)
-
-
-def test_a_function_that_makes_a_module_states_by_its_attributes() -> None:
-    """Those of a class are its instances'."""
-
-    def make() -> nn.Module:
-        return nn.Linear(1, 1)
-
-    make.input_shape = lambda point: (2, point.batch)  # type: ignore[attr-defined]  # functions take attributes
-    assert shapes(make(), make, COLUMNS) == ((2, 2),)
-    assert takes_point(Declared, "input_shape")
-    assert not takes_point(OfTokens, "flops")
