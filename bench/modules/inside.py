@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from bench.modules.core import Adaptable
-from bench.modules.inputs import first, with_x
+from bench.modules.inputs import by_function, first, with_x
 from bench.modules.switches import configs, switched
 from bench.modules.wrapper import Wrapper
 from impls.contract import Unresolved
@@ -66,6 +66,10 @@ def _arguments(path: str, name: str, xs: list[Tensor], model: Wrapper) -> Any:
             model(*xs)
     except _Reached as reached:
         return reached.args
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        another = f"if it takes another input, write {by_function(name)}"
+        raise Unresolved(f"model {name!r} can't be called: {reason}; {another}") from error
     finally:
         hook.remove()
     raise Unresolved(f"model {name!r} doesn't call its module {path!r}")

@@ -225,11 +225,12 @@ def test_a_batch_that_is_not_the_first_dimension_is_refused(name: str, words: st
     [
         (f"OneHot[input={HERE}:ids]", "no tensor of floating-point numbers"),
         (f"Text[input={HERE}:packed]", "returns a SimpleNamespace, whose tensors can't be cut to one item"),
+        ("Text[input=3x5,at=part]", r"can't be called: .*; if it takes another input, write .*input=mymodule:inputs"),
         (f"Lazy[input={HERE}:ids]", "Lazy can't be called with what the function of inputs returns"),
     ],
 )
-def test_what_a_function_of_inputs_may_not_return(name: str, words: str) -> None:
-    """It is said in one line."""
+def test_what_can_not_be_called_is_said(name: str, words: str) -> None:
+    """In one line."""
     with pytest.raises((Unresolved, Unsupported), match=words) as refusal:
         make(f"{HERE}:{name}", COLUMNS)
     assert "\n" not in str(refusal.value)
