@@ -61,8 +61,8 @@ USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 """The packages that run in a worker process. Entry points run in the parent, which imports no torch."""
 
 LINES: dict[str, int] = {
-    DECLARED: 400,
-    "impls": 2480,
+    DECLARED: 390,
+    "impls": 2330,
     "bench.plan": 2610,
     "bench.store": 1660,
     "bench.machine": 720,
@@ -78,7 +78,7 @@ LINES: dict[str, int] = {
     "bench.measure": 4710,
     "bench.engine": 2940,
     "bench.profiling": 680,
-    "bench.commands": 1750,
+    "bench.commands": 1620,
     "bench": 290,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""

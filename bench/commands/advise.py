@@ -45,9 +45,6 @@ LOOK_SHARE, LEAST_RACE_S = 0.5, 1.0
 PROCESSES, BUDGET_S = 2, 10.0
 """The replicates of a model's base, and the seconds of rounds in all of them."""
 
-FILES = ("advice.md", "advice.json", "look.json", RESULTS, "journal.jsonl")
-"""What a run may leave in its folder."""
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Look at a model, compare its settings and print the answer; BAD if something measured is bad."""
@@ -176,6 +173,6 @@ def _put(answers: Sequence[Advice], parts: Sequence[list[Block]], ending: list[B
         put([*([GAP, Lines([show.about(each)])] if blocks and len(answers) > 1 else []), *blocks])
     put(ending)
     path = shlex.quote(str(folder))
-    say(f"{path}: {', '.join(name for name in FILES if (folder / name).exists())}")
+    say(f"results: {path}")
     if (folder / RESULTS).exists():
         say(f"all rows: {suite()} show {path}; profile: {suite()} profile {path}")
