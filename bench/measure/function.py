@@ -19,7 +19,6 @@ OTHER = -2.0
 """What another item is multiplied by, so that sums over both items have another sign than those over the first one."""
 
 RULE = "the layer must return the same output for the same input"
-
 ALONE = "an item alone gives something else than among others, where the first dimension is the batch"
 
 
@@ -30,8 +29,8 @@ def check(workload: Workload) -> None:
     except Exception as error:
         if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
             raise
-        said = f"with one or two items it raises {user_code.said(error)}"
-        raise Unsupported(f"{said}; {if_another(workload.point.layer)}") from error
+        what = if_another(workload.point.layer)
+        raise Unsupported(f"with one or two items it raises {user_code.said(error)}; {what}") from error
 
 
 def _check(workload: Workload, layer: nn.Module) -> None:
