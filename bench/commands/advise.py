@@ -152,7 +152,7 @@ def _compared(
             each.point: analyse.compared(
                 each,
                 run.rows(each.point),
-                dict.fromkeys([*controls, *(named or [*each.first["settings"], *compiled])]),
+                dict.fromkeys([*controls, *(named or [*each.first.settings, *compiled])]),
             )
             for each in answers
             if each.point in run.summary  # the base of others waits

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+import msgspec
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
@@ -62,7 +63,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
             if number == 0:
                 asked.append(request.point)
                 scripted_workers.sleep(LOOKED_S)
-            return advice.looks(core_share, **seen)[number]
+            seen_there: dict[str, Any] = msgspec.to_builtins(advice.looks(core_share, **seen)[number])
+            return seen_there
 
         monkeypatch.setattr(model_look, "Pool", MagicMock())
         monkeypatch.setattr(model_look, "asked", look)
