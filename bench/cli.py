@@ -9,7 +9,6 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 from bench.machine.signals import ENDING, forget, interrupt, on_end, restore
 from bench.plan.statuses import BROKEN_PIPE, INTERRUPTED, UNMEASURED
@@ -47,16 +46,16 @@ def _leave(*_: object) -> None:
 
 def _run(words: Sequence[str], *, is_program: bool) -> int:
     """Run one command and return its exit status; as a program it is interrupted by each signal that ends one."""
-    from bench.commands import MEASURING
+    from bench.commands import MEASURING, function
     from bench.plan.errors import CannotWrite, WrongRequest
     from bench.show.terminal.console import console
 
     arguments = _parser(words[:1]).parse_args(_joined(words))
-    module = import_module(f"{__package__}.commands.{arguments.command}")
+    command = function(arguments.command)
     try:
         if is_program:
             on_end(interrupt)
-        status: int = module.run(arguments)
+        status = command(arguments)
         sys.stdout.flush()
     except WrongRequest as error:
         is_kept = isinstance(error, CannotWrite) and arguments.command in MEASURING

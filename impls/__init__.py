@@ -17,35 +17,14 @@ if TYPE_CHECKING:
     from impls.layers.patch import PatchAttention
     from impls.layers.self_attention import SelfAttention
     from impls.layers.vit import ViTAttention
-    from impls.lookup import activate, build, compiles, resolve, versions
+    from impls.lookup import build, compiles, resolve
     from impls.runtimes import Operator, Runtime
-    from impls.torch_compile import compiled
 
 __all__ = [
-    "IMPLEMENTATIONS",
-    "Adapt",
-    "Attend",
-    "Attention",
-    "ConvSelfAttention",
-    "Core",
-    "Implementation",
-    "Operator",
-    "PatchAttention",
-    "Runtime",
-    "SelfAttention",
-    "Unresolved",
-    "Unsupported",
-    "ViTAttention",
-    "activate",
-    "build",
-    "compiled",
-    "compiles",
-    "compiling",
-    "masked",
-    "resolve",
-    "versions",
-    "with_attend",
-]
+    "IMPLEMENTATIONS", "Adapt", "Attend", "Attention", "ConvSelfAttention", "Core", "Implementation", "Operator",
+    "PatchAttention", "Runtime", "SelfAttention", "Unresolved", "Unsupported", "ViTAttention", "build", "compiles",
+    "compiling", "masked", "resolve", "with_attend",
+]  # fmt: skip
 
 _MODULES = {
     "contract": "Adapt Attend Implementation Unresolved Unsupported compiling masked with_attend",
@@ -55,9 +34,8 @@ _MODULES = {
     "layers.patch": "PatchAttention",
     "layers.self_attention": "SelfAttention",
     "layers.vit": "ViTAttention",
-    "lookup": "activate build compiles resolve versions",
+    "lookup": "build compiles resolve",
     "runtimes": "Operator Runtime",
-    "torch_compile": "compiled",
 }
 
 

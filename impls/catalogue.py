@@ -70,11 +70,12 @@ ALIASES: Mapping[str, str] = MappingProxyType({
         "token_len",
     ),
     **dict.fromkeys(
-        ("chan", "embed_dim", "embed_dims", "embedding_dim", "emb_dim", "emb_size", "d_model", "model_dim",
-        "hidden_size", "n_embd", "dim_v"),
+        ("chan", "embed_dim", "embed_dims", "embedding_dim", "emb_dim", "emb_size", "embedding_size", "d_model",
+        "model_dim", "hidden_size", "n_embd", "n_state", "dim_v"),
         "channels",
     ),
-    **dict.fromkeys(("heads", "n_heads", "n_head", "nhead", "nheads", "num_attention_heads"), "num_heads"),
+    **dict.fromkeys(("heads", "n_heads", "n_head", "nhead", "nheads", "head_num", "num_attention_heads"),
+        "num_heads"),
     **dict.fromkeys(("seq_len", "seq_length", "sequence_length", "n_tokens"),
         "num_tokens"),
     "dim_k": "key_channels",
@@ -117,7 +118,6 @@ class Entry:
     `adapter` is `module:attribute` in `impls`, or beside it after a dot. The command `list` prints `meaning` and
     `supports`.
     `layers` are the class names of the only layers that it is written for; empty if it is for all.
-    `refuses` maps the class name of a layer that it can never compute to the reason; STRANGE is any stranger's.
     `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
     `compiles` is true if torch.compile must make at least one graph of it.
     `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
@@ -126,9 +126,9 @@ class Entry:
     One that `keeps_core` moves its process back to the core on which it was built, whenever it is called.
     `on_gpu` is true if it can run on a GPU alone. `flash` is the FlashAttention that torch's registry must use for it.
     One that is `for_profiles` is nothing to use. One that `packs` takes packed items, without padding.
+    `function` is that of torch or of a package which it calls, `module:attribute`; as a name it is refused.
     `scores` says of how many heads it holds the attention scores at once, whatever the layer and the mode: ALL, ONE, or
-    empty if it may hold none. `advised` is its place among those that `advise` tries on devices of the kinds
-    `advised_on`, 0 if it is tried only when it is named.
+    empty if it may hold none.
     """
 
     adapter: str
@@ -136,7 +136,6 @@ class Entry:
     style: Style
     supports: str = "everywhere"
     layers: tuple[str, ...] = ()
-    refuses: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     compiles: bool = False
     kernel: str = ""
@@ -147,33 +146,23 @@ class Entry:
     flash: str = ""
     for_profiles: bool = False
     packs: bool = False
+    function: str = ""
     scores: str = ""
-    advised: int = 0
-    advised_on: tuple[str, ...] = ("cpu", "cuda")
 
     def refusal(self, layer: str) -> str:
-        """Return why it can never compute the layer of this class name; empty if it may."""
-        is_unknown = self.layers and layer not in self.layers
-        return self.refuses.get(layer, (NOT_PACKED if self.packs else NOT_WRITTEN) if is_unknown else "")
+        """Return why it can never compute the layer of this class name, empty for a stranger's; empty if it may."""
+        if not self.layers or layer in self.layers:
+            return ""
+        return NOT_PACKED if self.packs else NOT_WRITTEN
 
-
-STRANGE = ""
-"""What stands for the class name of a layer that is none of the suite."""
 
 NOT_PACKED = "this implementation takes packed items, which only core, attention and vit have"
 
 NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
 _MHA_LAYERS = ("ViTAttention", "Attention")
-_NO_MHA = {
-    "PatchAttention": "nn.MultiheadAttention has one weight for queries, keys and values, this layer has three",
-    "SelfAttention": "nn.MultiheadAttention has a scale and an output projection, this layer has neither",
-    "ConvSelfAttention": "nn.MultiheadAttention makes queries and keys as wide as values, here they are narrower",
-    "Core": "nn.MultiheadAttention has projections, this layer has none",
-}
 _PACKED_LAYERS = ("ViTAttention", "Attention", "Core")
 _PACKED = "if items have different lengths"
-_ONE_WIDTH = "it needs queries, keys and values of one width, here keys are an eighth of values"
 _MHA = (
     "if token_len = channels and qk_scale is the default, without context, bias, norms, rotary, fewer kv heads, windows"
 )
@@ -187,7 +176,7 @@ _HOPPER = "build the folder hopper of Dao-AILab/flash-attention"
 IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "eager": Entry("attend.eager:adapt",
         "as the source writes it: two matrix products with a softmax between them", Style("#1a1a1a", SOLID, "o"),
-        scores=ALL, advised=2),
+        scores=ALL),
     "as_is": Entry("contract:as_is", "the layer or model as it is: its own core, its library's choice",
         Style("#8020f0", SOLID, "*", hollow=True)),
     "graph": Entry(".bench.modules.graph.running:unchanged",
@@ -195,31 +184,27 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#5c4b8a", DOTTED, "<", hollow=True)),
     "compiled": Entry("torch_compile:adapt", "torch.compile of the layer or model as it is",
         Style("#b984f7", DASHED, "X", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
-        compiles=True, advised=7),
+        compiles=True),
     "manual": Entry("attend.manual:adapt", "the articles' steps one by one, head by head",
         Style("#d55e00", DASH_DOT, "^"), scores=ONE),
     "stepwise": Entry("whole.stepwise:adapt", "each step a labelled stage: for profiles, not for use",
-        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", scores=ALL,
-        refuses={STRANGE: NOT_WRITTEN}, for_profiles=True),
+        Style("#aa3377", DASHED, "s"), supports="everywhere, for profiles", scores=ALL, for_profiles=True),
     "online": Entry("attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
     "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
-        Style("#0072b2", SOLID, "v"), advised=1, options=_GQA),
+        Style("#0072b2", SOLID, "v"), options=_GQA, function="torch.nn.functional:scaled_dot_product_attention"),
     "sdpa_math": Entry("attend.sdpa:adapt_math", "scaled_dot_product_attention, the unfused backend alone",
-        Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math", scores=ALL, advised=4,
-        options=_GQA),
+        Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math", scores=ALL, options=_GQA),
     "sdpa_flash": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention, FlashAttention alone",
         Style("#44aa99", SOLID, ">"),
-        supports="if queries, keys and values have one width, which a self layer may not have",
-        refuses={"ConvSelfAttention": _ONE_WIDTH}, kernel="scaled_dot_product_flash_attention", advised=3,
-        options=_GQA),
+        supports="if queries, keys and values have one width, which conv has not, and self may not have",
+        kernel="scaled_dot_product_flash_attention", options=_GQA),
     "sdpa_efficient": Entry("attend.sdpa:adapt_efficient",
         "scaled_dot_product_attention, the memory-efficient backend alone", Style("#882255", LONG, "h"),
-        supports="on a GPU", kernel="scaled_dot_product_efficient_attention", advised=5,
-        advised_on=("cuda",), options=_GQA),
+        supports="on a GPU", kernel="scaled_dot_product_efficient_attention", options=_GQA),
     "sdpa_cudnn": Entry("attend.sdpa:adapt_cudnn", "scaled_dot_product_attention, cuDNN's backend alone",
         Style("#777711", DASH_DOT_DOT, "p"), supports="on a GPU", kernel="scaled_dot_product_cudnn_attention",
-        advised=6, advised_on=("cuda",), options=_GQA),
+        options=_GQA),
     "flex": Entry("attend.flex:adapt", "flex_attention, compiled; the rest of the layer eager",
         Style("#cc79a7", SOLID, "d"), supports="in inference; in other modes on a GPU alone", compiles=True),
     "varlen": Entry("attend.packed:adapt_varlen", "packed items by torch.nn.attention.varlen, FlashAttention for them",
@@ -237,41 +222,40 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     # lighter than a tint of eager's black, which people without green cones take for the green of online
     "compiled_eager": Entry("torch_compile:adapt_eager", "torch.compile of eager",
         Style("#a8a8a8", DASHED, "o", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
-        compiles=True, advised=9),
+        compiles=True),
     "compiled_sdpa": Entry("torch_compile:adapt_sdpa", "torch.compile of sdpa",
         Style("#73b1d5", DASHED, "v", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
-        compiles=True, advised=8),
+        compiles=True),
     "mha": Entry("whole.mha:adapt", "torch.nn.MultiheadAttention with the layer's weights",
-        Style("#e69f00", DASH_DOT_DOT, "P"), supports=_MHA,
-        layers=_MHA_LAYERS, refuses=_NO_MHA),
+        Style("#e69f00", DASH_DOT_DOT, "P"), supports=_MHA, layers=_MHA_LAYERS),
     "mha_weights": Entry("whole.mha:adapt_weights", "the same, with the attention weights computed too",
-        Style("#8c6100", DOTTED, "X"), supports=_MHA,
-        layers=_MHA_LAYERS, refuses=_NO_MHA, scores=ALL),
+        Style("#8c6100", DOTTED, "X"), supports=_MHA, layers=_MHA_LAYERS, scores=ALL),
     "openvino": Entry("runtimes.openvino:OpenVINO", "the layer in OpenVINO, in the precision of the point",
         Style("#661100", SOLID, "8"), supports=f"{_IN_INFERENCE}, on a CPU", packages=("openvino",), keeps_core=True),
     "onnxruntime": Entry("runtimes.onnxruntime:ONNXRuntime", "the layer exported to ONNX Runtime",
         Style("#117733", SOLID, "H"), supports=_IN_INFERENCE, packages=_ONNX),
-    "sdpa_fa3": Entry("attend.sdpa:adapt_fa3", "scaled_dot_product_attention with FlashAttention 3",
-        Style("#6699cc", SOLID, "^", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
-        packages=("flash-attn-3",), source=_HOPPER, on_gpu=True,
-        flash="FA3", kernel="FlashAttnFwdSm90", options=_GQA),
-    "sdpa_fa4": Entry("attend.sdpa:adapt_fa4", "scaled_dot_product_attention with FlashAttention 4",
-        Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
-        packages=("flash-attn-4",), on_gpu=True, flash="FA4", kernel="flash_attncute", options=_GQA),
+    "sdpa_fa3": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention with FlashAttention 3",
+        Style("#6699cc", SOLID, "^", hollow=True), supports=_HALF, packages=("flash-attn-3",), source=_HOPPER,
+        on_gpu=True, flash="FA3", kernel="FlashAttnFwdSm90", options=_GQA),
+    "sdpa_fa4": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention with FlashAttention 4",
+        Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, packages=("flash-attn-4",), on_gpu=True,
+        flash="FA4", kernel="flash_attncute", options=_GQA),
     "flash_attn": Entry("attend.packages:flash_attn", "FlashAttention 2 of the package flash-attn",
-        Style("#999933", SOLID, "d", hollow=True), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
-        packages=("flash-attn",), on_gpu=True),
+        Style("#999933", SOLID, "d", hollow=True), supports=_HALF, packages=("flash-attn",), on_gpu=True,
+        function="flash_attn:flash_attn_func"),
     "flash_attn_3": Entry("attend.packages:flash_attn_3", "FlashAttention 3 of its own package, for Hopper",
-        Style("#b0413e", SOLID, "$3$"), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
-        packages=("flash-attn-3",), source=_HOPPER, on_gpu=True),
+        Style("#b0413e", SOLID, "$3$"), supports=_HALF, packages=("flash-attn-3",), source=_HOPPER, on_gpu=True,
+        function="flash_attn_interface:flash_attn_func"),
     "flash_attn_4": Entry("attend.packages:flash_attn_4", "FlashAttention 4 of its own package, written in CuTe",
-        Style("#3b5bab", SOLID, "$4$"), supports=_HALF, refuses={"ConvSelfAttention": _ONE_WIDTH},
-        packages=("flash-attn-4",), on_gpu=True),
+        Style("#3b5bab", SOLID, "$4$"), supports=_HALF, packages=("flash-attn-4",), on_gpu=True,
+        function="flash_attn.cute:flash_attn_func"),
     "flash_attn_varlen": Entry("attend.packages:flash_attn_varlen",
         "packed items by FlashAttention 2 of the package flash-attn", Style("#6f7200", DASHED, "$2$"),
-        supports=f"{_PACKED}, {_HALF}", layers=_PACKED_LAYERS, packages=("flash-attn",), on_gpu=True, packs=True),
+        supports=f"{_PACKED}, {_HALF}", layers=_PACKED_LAYERS, packages=("flash-attn",), on_gpu=True, packs=True,
+        function="flash_attn:flash_attn_varlen_func"),
     "xformers": Entry("attend.packages:xformers", "memory_efficient_attention of xformers",
-        Style("#8a5a00", DASH_DOT, "x"), supports="on a GPU, if installed", packages=("xformers",), on_gpu=True),
+        Style("#8a5a00", DASH_DOT, "x"), supports="on a GPU, if installed", packages=("xformers",), on_gpu=True,
+        function="xformers.ops:memory_efficient_attention"),
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""
 
@@ -290,8 +274,10 @@ ENTRY_POINT_GROUP = "attention_bench.implementations"
 
 def advised(device: str, *, compiled: bool) -> list[str]:
     """Return what `advise` tries on a kind of device, cpu or cuda, in order: with torch.compile, or without."""
-    places = {entry.advised: name for name, entry in IMPLEMENTATIONS.items() if device in entry.advised_on}
-    return [places[at] for at in sorted(places) if at and IMPLEMENTATIONS[places[at]].compiles == compiled]
+    if compiled:
+        return ["compiled", "compiled_sdpa", "compiled_eager"]
+    on_gpu = ["sdpa_efficient", "sdpa_cudnn"] if device == "cuda" else []
+    return ["sdpa", "eager", "sdpa_flash", "sdpa_math", *on_gpu]
 
 
 @dataclass(frozen=True)
@@ -309,6 +295,11 @@ class Name:
     def module(self) -> str:
         """What stands before the colon: the module of a user's own, or a library of SOURCES."""
         return self.base.partition(":")[0]
+
+    @property
+    def attribute(self) -> str:
+        """What stands behind the colon: the attribute of a user's own, or the model of a library."""
+        return self.base.partition(":")[2]
 
     @property
     def input(self) -> str:

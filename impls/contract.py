@@ -11,6 +11,7 @@ from inspect import Parameter
 from typing import Any
 
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 
 from impls.catalogue import CAUSAL, CORE_KEYWORDS, FIXED, NO_MASK, PACKING
 
@@ -190,7 +191,8 @@ def checked(attend: Attend) -> Attend:
                     f"{keyword}, as in attend(q, k, v, scale, *, {keyword}=None)"
                 )
             k, v = repeated(q, k, v)
-            attend_checked.repeats = True  # type: ignore[attr-defined]  # functions take attributes
+            if not is_compiling():  # setting it would break the graph
+                attend_checked.repeats = True  # type: ignore[attr-defined]  # functions take attributes
         return attend(q, k, v, *others, **asked)
 
     return attend_checked

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, STRANGE, Entry, Name, name_of
+from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, name_of
 from impls.contract import (
     ATTEND_PARAMETERS,
     Adapt,
@@ -48,6 +48,7 @@ def build(layer: nn.Module, name: str) -> Implementation:
     parsed = name_of(name)
     if not parsed.is_own and (reason := _refusal(parsed.entry, layer)):
         raise Unsupported(reason)
+    activate(name)
     adapt = _adapter(parsed)
     is_whole = parsed.is_own and not hasattr(adapt, "options")  # those of `with_attend` have them
     if is_whole and (bare := attribute(layer, "bare")) is not None:
@@ -62,7 +63,7 @@ def check(name: str) -> None:
 
 
 def _adapter(parsed: Name) -> Adapt:
-    adapt = resolve(parsed.base)
+    adapt = resolve(parsed.text)
     declared = declared_options(adapt)
     for option in parsed.options:
         if option not in declared:
@@ -79,7 +80,7 @@ def versions(names: Iterable[str]) -> dict[str, str]:
 
 def _refusal(entry: Entry, layer: nn.Module) -> str:
     """Return why an implementation can't compute a layer here: the layer, no GPU, no package; empty if it may."""
-    if reason := entry.refusal(type(layer).__name__ if is_ours(layer) else STRANGE):
+    if reason := entry.refusal(type(layer).__name__ if is_ours(layer) else ""):
         return reason
     places = {each.device.type for each in (*layer.parameters(), *layer.buffers())}
     if entry.on_gpu and "cuda" not in places and (places or not torch.cuda.is_initialized()):
@@ -97,12 +98,13 @@ def _version(package: str) -> str:
 
 
 def activate(name: str) -> None:
-    """Let torch use the FlashAttention that an implementation needs, in this process, if its package is there.
+    """Let torch use the FlashAttention that an implementation needs from now on, if its package is there.
 
     Raises `Unsupported` for a package that can't be imported.
     """
     entry = name_of(name).entry
-    if entry.flash and all(map(_version, entry.packages)):
+    is_there = entry.flash and all(map(_version, entry.packages))
+    if is_there and attention.current_flash_attention_impl() != entry.flash:
         try:
             attention.activate_flash_attention_impl(entry.flash)
         except ImportError as error:
@@ -112,16 +114,17 @@ def activate(name: str) -> None:
 def compiles(name: str) -> bool:
     """Return whether an implementation is meant to be compiled by torch.compile."""
     parsed = name_of(name)
-    return bool(getattr(resolve(parsed.base), "compiles", False)) if parsed.is_own else parsed.entry.compiles
+    return bool(getattr(resolve(name), "compiles", False)) if parsed.is_own else parsed.entry.compiles
 
 
 def resolve(name: str) -> Adapt:
-    """Return the adapter of a name without options: a shipped one, an installed entry point, or `module:attribute`.
+    """Return the adapter of a name, without its options: a shipped one, an installed entry point, or a user's own.
 
     An attend in place of an adapter is wrapped by `with_attend`.
     Raises Unresolved for an unknown name, a module that can't be imported, an attribute that isn't callable, and one
     whose parameters can't be known.
     """
+    name = name_of(name).base
     what = f"implementation {name!r}"
     if name in IMPLEMENTATIONS:
         adapter = IMPLEMENTATIONS[name].adapter

@@ -1,44 +1,28 @@
-"""torch.compile around any implementation."""
+"""torch.compile around a layer, as it is or with another core."""
 
 import copy
-from typing import Any
 
-import torch
 from torch import nn
 
 from impls.attend import eager, sdpa
-from impls.contract import Adapt, Implementation, as_is, compiling
+from impls.contract import Adapt, Implementation, as_is
 
 
-def compiled(adapt: Adapt, **options: Any) -> Adapt:
-    """Return the adapter that compiles the implementation that `adapt` returns, with static shapes.
+def _compiled(adapt: Adapt) -> Adapt:
+    """Return the adapter that compiles the module that `adapt` returns, with static shapes and torch.compile's `mode`.
 
-    `options` are passed to `torch.compile`.
-    A module is compiled in place, because `torch.compile(module)` renames its parameters.
+    It is compiled in place, because `torch.compile(module)` renames parameters.
     """
 
-    def adapt_compiled(layer: nn.Module) -> Implementation:
-        implementation = adapt(layer)
-        if isinstance(implementation, nn.Module):
-            own = copy.copy(implementation)  # an adapter may have returned the layer itself
-            own.compile(dynamic=False, **options)
-            return own
-        compiled_function: Implementation = torch.compile(implementation, dynamic=False, **options)
-        return compiled_function
+    def adapt_compiled(layer: nn.Module, *, mode: str | None = None) -> Implementation:
+        own = copy.copy(adapt(layer))  # which may be the layer itself
+        assert isinstance(own, nn.Module)
+        own.compile(dynamic=False, mode=mode)
+        return own
 
-    return compiling(adapt_compiled)
+    return adapt_compiled
 
 
-def _with_mode(adapt: Adapt) -> Adapt:
-    """Return the adapter that compiles what `adapt` returns; its option `mode` is passed to `torch.compile`."""
-
-    @compiling
-    def adapt_in_mode(layer: nn.Module, *, mode: str | None = None) -> Implementation:
-        return compiled(adapt, mode=mode)(layer)
-
-    return adapt_in_mode
-
-
-adapt = _with_mode(as_is)
-adapt_eager = _with_mode(eager.adapt)
-adapt_sdpa = _with_mode(sdpa.adapt)
+adapt = _compiled(as_is)
+adapt_eager = _compiled(eager.adapt)
+adapt_sdpa = _compiled(sdpa.adapt)

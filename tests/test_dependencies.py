@@ -31,7 +31,7 @@ BELOW: dict[str, set[str]] = {
     "bench.show.comparison": {"bench.show"},
     "bench.show.charts": {"bench.show"},
     "bench.show.pages": {"bench.show.charts", "bench.show"},
-    "bench.modules": {"impls", DECLARED},
+    "bench.modules": {"bench.plan", "impls", DECLARED},
     "bench.measure": {"bench.modules", "bench.sampling", "bench.machine", "bench.plan", "impls", DECLARED},
     "bench.engine": {"bench.analyse", "bench.sampling", "bench.machine", "bench.store", "bench.plan", DECLARED},
     "bench.profiling": {
@@ -61,24 +61,24 @@ USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 """The packages that run in a worker process. Entry points run in the parent, which imports no torch."""
 
 LINES: dict[str, int] = {
-    DECLARED: 400,
-    "impls": 2480,
-    "bench.plan": 2610,
-    "bench.store": 1660,
+    DECLARED: 390,
+    "impls": 2330,
+    "bench.plan": 2660,
+    "bench.store": 1690,
     "bench.machine": 720,
     "bench.stats": 530,
     "bench.sampling": 510,
-    "bench.analyse": 1910,
-    "bench.show": 2090,
+    "bench.analyse": 1920,
+    "bench.show": 2050,
     "bench.show.terminal": 150,
     "bench.show.comparison": 480,
     "bench.show.charts": 790,
     "bench.show.pages": 170,
-    "bench.modules": 3120,
-    "bench.measure": 4710,
+    "bench.modules": 2800,
+    "bench.measure": 4700,
     "bench.engine": 2940,
     "bench.profiling": 680,
-    "bench.commands": 1750,
+    "bench.commands": 1620,
     "bench": 290,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""

@@ -18,6 +18,7 @@ NAMES = {"equal-shares": "quick", "quick": "race", "runtimes": "runtimes", "sawt
 
 NOWHERE = "nowhere does not exist; expected a run folder or a results.csv"
 NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; it must lie where you run the command"
+SDPA, FLASH = "torch.nn.functional:scaled_dot_product_attention", "flash_attn_interface:flash_attn_func"
 UNKNOWN = "unknown implementation 'eagre'; expected one of those of `python -m bench list`; did you mean eager?"
 
 OF_COMMANDS = {
@@ -85,6 +86,8 @@ OF_COMMANDS = {
 OF_SWEEPS = {
     "--impl eagre": UNKNOWN,
     "--impl nomodule:attend": NO_MODULE,
+    f"--impl {SDPA}": f"implementation '{SDPA}' is called sdpa here; write sdpa",
+    f"--impl {FLASH}": f"implementation '{FLASH}' is called flash_attn_3 here; write flash_attn_3",
     "--sweep quik": "unknown sweep 'quik'; expected one of allocator, article, ",
     "--sweep missing.toml": "sweep file missing.toml does not exist",
     "--num-tokens 0": "num_tokens = 0 must be a whole number of at least 1",

@@ -133,6 +133,13 @@ def like_scores(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (scores.masked_fill(hidden, -1e9) + later).softmax(-1) @ v
 
 
+def cached(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Write keys and values into a part of a cache, and read them there."""
+    keys, values = (torch.zeros(B, H, 2 * N, D, dtype=q.dtype) for _ in range(2))
+    keys[:, :, :N], values[:, :, :N] = k, v
+    return scores_of(q, keys[:, :, :N]).softmax(-1) @ values[:, :, :N]
+
+
 EXPRESSIBLE: dict[str, Core] = {
     "plain": lambda q, k, v: (q @ k.mT * D**-0.5).softmax(-1) @ v,
     "root": lambda q, k, v: scores_of(q, k).softmax(-1) @ v,
@@ -184,6 +191,7 @@ EXPRESSIBLE: dict[str, Core] = {
     "changed later": changed_later,
     "like scores": like_scores,
     "rows and columns": of_rows_and_columns,
+    "cached": cached,
     "no key": lambda q, k, v: scores_of(q, k).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,
     "bias and no key": lambda q, k, v: (scores_of(q, k) + BIAS).masked_fill(WITHOUT_KEYS, -1e9).softmax(-1) @ v,
 }
@@ -263,7 +271,7 @@ INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
     "weight of heads": (lambda q, k, v: scores_of(q, k).softmax(-1) * TEMPERATURE @ v, "mul on the weights"),
     "threshold": (threshold, "lt on the weights"),
     "top-k": (top_k, "lt"),
-    "top-k, scattered": (top_k_scattered, "another size"),
+    "top-k, scattered": (top_k_scattered, "another number of scores"),
     "talking heads": (talking_heads, "over a layer's output"),
     "slots": (slots, "another dimension"),
     "normalised again": (normalised_again, "sum on the weights"),

@@ -6,14 +6,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from bench.analyse.flags import is_biased
 from bench.analyse.rows import Row, grouped, numbers
 from bench.analyse.standing import DECIDED, NAMED, NOTHING, UNDECIDED, Choice, choice
 from bench.plan.case import AS_IS, Point
+from bench.plan.core import Core, Softmax
 from bench.plan.verdicts import SLOWER
 from bench.stats.estimates import UNKNOWN, Interval, interval, mean, t_quantile
-from bench.store.looks import Seen
+from bench.store.looks import Seen, Times, Tried
 from impls.catalogue import GRAPH, name_of
 
 LITTLE = 1.1
@@ -26,11 +28,30 @@ NUMBERS = (
 
 
 @dataclass(frozen=True)
+class Kind:
+    """Layers with cores that are alike: the first core, the numbers of layers and of cores, their share of the time."""
+
+    core: Core
+    layers: int
+    cores: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Others:
+    """Softmaxes of no core at one place: the first, the layers of all, and their share of the time."""
+
+    softmax: Softmax
+    layers: Sequence[str]
+    share: float
+
+
+@dataclass(frozen=True)
 class Advice:
     """The answer for a model at a point, by what the `looks` of some processes saw, and by a run of its settings.
 
-    `share` is the share of the time in attention cores, `layer_share` that of their layers. `layers` has an entry for
-    each kind of layer with a core, `softmaxes` one for each place in the source of softmaxes that belong to no core.
+    `share` is the share of the time in attention cores, `layer_share` that of their layers. `layers` are the
+    kinds of layers with cores, `softmaxes` the places in the source of softmaxes that belong to none.
     `alternatives` has an entry for each setting, and `rows` the rows of the run by setting, none if nothing was
     compared.
     """
@@ -39,8 +60,8 @@ class Advice:
     looks: Sequence[Seen] = field(repr=False)
     share: Interval
     layer_share: Interval
-    layers: Sequence[Mapping[str, Any]]
-    softmaxes: Sequence[Mapping[str, Any]]
+    layers: Sequence[Kind]
+    softmaxes: Sequence[Others]
     alternatives: Sequence[Mapping[str, Any]] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
 
@@ -74,6 +95,12 @@ class Advice:
         return self.by_graph and graph.get("status") == "ok" and not _is_faster(self.chosen, graph)
 
     @property
+    def is_inline(self) -> bool:
+        """Whether the model's own source computes its cores, so that the setting `sdpa` has no other way."""
+        sdpa = self.first.settings.get("sdpa")
+        return sdpa is not None and (sdpa.status == "unsupported" or sdpa.by.startswith(GRAPH))
+
+    @property
     def is_disturbed(self) -> bool:
         """Whether other processes may have biased the gain of the choice."""
         return is_biased(self.chosen)
@@ -96,17 +123,17 @@ class Advice:
     @property
     def call_s(self) -> float:
         """The median time of a plain call."""
-        return float(np.median([call["plain_s"] for each in self.looks for call in each["calls"]]))
+        return float(np.median([call.plain_s for each in self.looks for call in each.calls]))
 
     @property
     def working(self) -> list[str]:
         """The settings that the model has and that change it."""
-        return [name for name, tried in self.first["settings"].items() if tried["status"] == "ok"]
+        return [name for name, tried in self.first.settings.items() if tried.status == "ok"]
 
     @property
     def controls(self) -> list[str]:
         """The control of the settings that go by the model's graph; nothing if none does."""
-        return [GRAPH] * any(tried["by"].startswith(GRAPH) for tried in self.first["settings"].values())
+        return [GRAPH] * any(tried.by.startswith(GRAPH) for tried in self.first.settings.values())
 
     @property
     def bound(self) -> Interval:
@@ -116,70 +143,55 @@ class Advice:
         layers by one operator, so that settings change more than attention.
         """
         ends = self.share.value, self.share.low, self.share.high
-        if not self.layers or self.first["has_whole"] or 1.0 in ends:
+        if not self.layers or self.first.has_whole or 1.0 in ends:
             return UNKNOWN
         return Interval(*(1 / (1 - end) for end in ends))
 
     @property
     def is_little(self) -> bool:
         """Whether there is too little to gain to go on unasked: by the bound, or because there is no core."""
-        return self.bound.value < LITTLE or not (self.layers or self.first["untraced"])
+        return self.bound.value < LITTLE or not (self.layers or self.first.untraced)
 
 
 def seen(point: Point, looks: Sequence[Seen]) -> Advice:
     """Return the answer as far as the looks of some processes at a model give it."""
-    cores = _share(looks, lambda call: sum(call["cores"]))
-    layers = _share(looks, lambda call: call["layers"])
-    return Advice(point, looks, cores, layers, _layers(looks), _softmaxes(looks))
+    cores = _share(looks, lambda call: math.fsum(call.cores))
+    layers = _share(looks, lambda call: call.layers)
+    return Advice(point, looks, cores, layers, _kinds(looks), _others(looks))
 
 
-def _layers(looks: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Return what is known of each kind of layer, first of those that take the most time.
-
-    `count` layers have cores that are alike, `cores` in all: more if a layer is called several times or has several.
-    `path` is one of these layers, and `share` the share of the time in their cores.
-    """
-    groups = grouped(enumerate(looks[0]["cores"]), lambda each: repr({**each[1], "layer": ""}))
+def _kinds(looks: Sequence[Seen]) -> list[Kind]:
+    """Return the kinds of layers with cores, first of those that take the most time; a layer may have several cores."""
+    groups = grouped(enumerate(looks[0].cores), lambda each: structs.replace(each[1], layer=""))
     kinds = [
-        {
-            "path": cores[0]["layer"],
-            "count": len({core["layer"] for core in cores}),
-            "cores": len(cores),
-            "share": _share(looks, _part("cores", places)).value,
-            **cores[0],
-        }
+        Kind(cores[0], len({core.layer for core in cores}), len(cores), _share(looks, _part("cores", places)).value)
         for places, cores in (zip(*group, strict=True) for group in groups.values())
     ]
-    return sorted(kinds, key=lambda kind: -kind["share"])
+    return sorted(kinds, key=lambda kind: -kind.share)
 
 
-def _softmaxes(looks: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Return the layers of the softmaxes that belong to no core, by their lines and the reason, and their share."""
-    groups = grouped(enumerate(looks[0]["others"]), lambda each: (each[1]["lines"], each[1]["reason"]))
+def _others(looks: Sequence[Seen]) -> list[Others]:
+    """Return the softmaxes that belong to no core, by their lines and the reason."""
+    groups = grouped(enumerate(looks[0].others), lambda each: (each[1].lines, each[1].reason))
     return [
-        {
-            "layers": [each["layer"] for each in those],
-            "lines": lines,
-            "reason": reason,
-            "share": _share(looks, _part("others", places)).value,
-        }
-        for (lines, reason), (places, those) in ((key, zip(*group, strict=True)) for key, group in groups.items())
+        Others(those[0], [each.layer for each in those], _share(looks, _part("others", places)).value)
+        for places, those in (zip(*group, strict=True) for group in groups.values())
     ]
 
 
-def _part(name: str, places: Iterable[int]) -> Callable[[Mapping[str, Any]], float]:
+def _part(name: str, places: Iterable[int]) -> Callable[[Times], float]:
     """Return a function for the seconds of a call in some of its cores or other softmaxes."""
-    return lambda call: math.fsum(call[name][place] for place in places)
+    return lambda call: math.fsum(getattr(call, name)[place] for place in places)
 
 
-def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) -> Interval:
+def _share(looks: Sequence[Seen], part_s: Callable[[Times], float]) -> Interval:
     """Return the share of the time in a part of the calls: the mean over processes of each one's median call.
 
     Of one process it is the mean over its calls.
     """
-    if looks[0]["untraced"]:
+    if looks[0].untraced:
         return UNKNOWN
-    values = [[part_s(call) / call["total_s"] for call in each["calls"]] for each in looks]
+    values = [[part_s(call) / call.total_s for call in each.calls] for each in looks]
     share = interval(mean([float(np.median(own)) for own in values] if len(values) > 1 else values[0]))
     return Interval(*np.clip([share.value, share.low, share.high], 0.0, 1.0).tolist())
 
@@ -187,7 +199,7 @@ def _share(looks: Sequence[Seen], part_s: Callable[[Mapping[str, Any]], float]) 
 def compared(before: Advice, rows: Iterable[Row], settings: Iterable[str]) -> Advice:
     """Return the whole answer by the rows of the model's run; `settings` are all that were asked for, in order."""
     by_name = {str(row["implementation"]): row for row in rows}
-    alternatives = [alternative(name, by_name.get(name), before.first["settings"]) for name in settings]
+    alternatives = [alternative(name, by_name.get(name), before.first.settings) for name in settings]
     return replace(before, alternatives=alternatives, rows=by_name)
 
 
@@ -198,19 +210,19 @@ def _is_faster(row: Row, graph: Row) -> bool:
     return bool(math.log(one / other) > t_quantile(freedom) * np.hypot(*errors))  # False if one is unknown
 
 
-def alternative(name: str, row: Row | None, tried: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def alternative(name: str, row: Row | None, tried: Mapping[str, Tried]) -> dict[str, Any]:
     """Return what is known of a setting by its row of results, or by the look if it was not measured.
 
     `by` is how the core was replaced: GRAPH if the model itself has no way for it.
     """
-    own, by = tried.get(name, {}), tried.get(name_of(name).compiled_from or name, {}).get("by", "")
+    own, of = (tried.get(each, Tried("skipped")) for each in (name, name_of(name).compiled_from or name))
     if row is None:
-        row = {"status": own.get("status", "skipped"), "detail": own.get("detail", "")}
+        row = {"status": own.status, "detail": own.detail}
     return {
         "name": name,
         "status": row["status"],
         "detail": row["detail"] or "",
-        "by": row.get("adapted_by") or by,
+        "by": row.get("adapted_by") or of.by,
         "kernels": [*filter(None, (row.get("kernels") or "").split(";"))],
         **{column: row.get(column) for column in NUMBERS},
     }

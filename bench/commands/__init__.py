@@ -1,12 +1,14 @@
-"""The commands of `python -m bench`, a module each.
+"""The commands of `python -m bench`: those that read runs are functions of `of_runs`, the others a module each.
 
-The arguments of each, with its help, are in `arguments.py`. `run(arguments)` does the command and returns the exit
-status, or raises WrongRequest or NotComparable.
+The arguments of each, with its help, are in `arguments.py`. The function of a command, `run` in a module of its own,
+takes them and returns the exit status, or raises WrongRequest or NotComparable.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from bench.plan.errors import refusing
 from bench.show.blocks import Block
@@ -16,6 +18,9 @@ from bench.show.terminal.console import console, render, rendered
 USUAL = ("run", "show", "compare", "duel", "advise")
 """The commands that most people need."""
 
+OF_RUNS = ("show", "compare", "report", "plot", "summarise", "merge")
+"""The commands that read runs."""
+
 MEASURING = ("run", "duel", "advise")
 """The commands whose folder, given by --run, goes on."""
 
@@ -23,6 +28,13 @@ NAMES = (
     *USUAL, "list", "report", "plot", "profile", "summarise", "merge", "watch",
 )  # fmt: skip
 """The commands, in the order of the help."""
+
+
+def function(name: str) -> Callable[[Any], int]:
+    """Import the function of a command."""
+    module = import_module(f"{__name__}.{'of_runs' if name in OF_RUNS else name}")
+    found: Callable[[Any], int] = getattr(module, name if name in OF_RUNS else "run")
+    return found
 
 
 def say(*lines: str, stderr: bool = False) -> None:

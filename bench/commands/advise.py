@@ -45,9 +45,6 @@ LOOK_SHARE, LEAST_RACE_S = 0.5, 1.0
 PROCESSES, BUDGET_S = 2, 10.0
 """The replicates of a model's base, and the seconds of rounds in all of them."""
 
-FILES = ("advice.md", "advice.json", "look.json", RESULTS, "journal.jsonl")
-"""What a run may leave in its folder."""
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Look at a model, compare its settings and print the answer; BAD if something measured is bad."""
@@ -155,7 +152,7 @@ def _compared(
             each.point: analyse.compared(
                 each,
                 run.rows(each.point),
-                dict.fromkeys([*controls, *(named or [*each.first["settings"], *compiled])]),
+                dict.fromkeys([*controls, *(named or [*each.first.settings, *compiled])]),
             )
             for each in answers
             if each.point in run.summary  # the base of others waits
@@ -176,6 +173,6 @@ def _put(answers: Sequence[Advice], parts: Sequence[list[Block]], ending: list[B
         put([*([GAP, Lines([show.about(each)])] if blocks and len(answers) > 1 else []), *blocks])
     put(ending)
     path = shlex.quote(str(folder))
-    say(f"{path}: {', '.join(name for name in FILES if (folder / name).exists())}")
+    say(f"results: {path}")
     if (folder / RESULTS).exists():
         say(f"all rows: {suite()} show {path}; profile: {suite()} profile {path}")

@@ -4,7 +4,7 @@ Nothing here is slow to import: `--help` and a wrong option are answered at once
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +41,15 @@ def _saved(path: str) -> "AnalysedRun":
     return AnalysedRun(path)
 
 
-def _add_answer(add_option: Callable[..., Any], formats: Sequence[str]) -> None:
+def _add_saved(parser: argparse.ArgumentParser, name: str = "run", what: str = "a run folder or a results.csv") -> None:
+    parser.add_argument(name, metavar=name.upper(), type=_saved, help=what)
+
+
+def _add_format(parser: argparse.ArgumentParser, formats: Sequence[str], *, to: bool = True) -> None:
     """Add the options that say in which form an answer comes, and where it is written."""
-    add_option("--format", choices=formats, default=formats[0], help=f"(default: {formats[0]})")
-    add_option("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
+    parser.add_argument("--format", choices=formats, default=formats[0], help=f"(default: {formats[0]})")
+    if to:
+        parser.add_argument("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -56,90 +61,62 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_show(parser: argparse.ArgumentParser) -> None:
     """Print the table of a run."""
-    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder or a results.csv")
-    parser.add_argument(
-        "--top",
-        metavar="N",
-        type=int,
-        help="the N most important points: first those at which a case went wrong, then those with the largest "
-        f"speed-up of the fastest (default: all, or {TOP} in a terminal if there are more than {MOST_POINTS})",
+    _add_saved(parser)
+    top = (
+        "the N most important points: first those at which a case went wrong, then those with the largest speed-up of "
+        f"the fastest (default: all, or {TOP} in a terminal if there are more than {MOST_POINTS})"
     )
-    parser.add_argument(
-        "--where",
-        metavar="EXPRESSION",
-        help="only rows of which this is true, such as 'num_tokens >= 577 and dtype == \"float32\"'",
+    where = "only rows of which this is true, such as 'num_tokens >= 577 and dtype == \"float32\"'"
+    columns = (
+        "these columns, by their names in results/README.md (default: latency_s, speedup, slowdown_high, memory_bytes "
+        "and kernels; in CSV and JSON those of results.csv)"
     )
-    parser.add_argument(
-        "--columns",
-        metavar="A,B,…",
-        help="these columns, by their names in results/README.md (default: latency_s, speedup, slowdown_high, "
-        "memory_bytes and kernels; in CSV and JSON those of results.csv)",
-    )
-    parser.add_argument(
-        "--format", choices=COMPARE_FORMATS, default=COMPARE_FORMATS[0], help=f"(default: {COMPARE_FORMATS[0]})"
-    )
+    parser.add_argument("--top", metavar="N", type=int, help=top)
+    parser.add_argument("--where", metavar="EXPRESSION", help=where)
+    parser.add_argument("--columns", metavar="A,B,…", help=columns)
+    _add_format(parser, COMPARE_FORMATS, to=False)
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
     """Compare two runs by the speed of each row relative to the other implementations of its own run."""
-    verdicts, fail_on = ", ".join(map(hyphened, VERDICTS)), ",".join(map(hyphened, REGRESSIONS))
+    verdicts, usual = ", ".join(map(hyphened, VERDICTS)), ",".join(map(hyphened, REGRESSIONS))
+    _add_saved(parser, "base")
+    _add_saved(parser, "new")
     add_option = parser.add_argument
-    add_option("base", metavar="BASE", type=_saved, help="a run folder or a results.csv")
-    add_option("new", metavar="NEW", type=_saved, help="a run folder or a results.csv")
-    add_option(
-        "--margin",
-        metavar="1%",
-        default=str(MARGIN),
-        help=f"smaller changes are neither slower nor faster (default: {MARGIN:.0%}%)",
-    )
-    add_option(
-        "--fail-on",
-        metavar="VERDICT,…",
-        default=fail_on,
-        help=f"end with status 1 if a row has one of these: {verdicts} (default: {fail_on})",
-    )
+    margin = f"smaller changes are neither slower nor faster (default: {MARGIN:.0%}%)"
+    add_option("--margin", metavar="1%", default=str(MARGIN), help=margin)
+    fail_on = f"end with status 1 if a row has one of these: {verdicts} (default: {usual})"
+    add_option("--fail-on", metavar="VERDICT,…", default=usual, help=fail_on)
     add_option("--force", action="store_true", help="compare runs of different conditions all the same")
     add_option("--all", action="store_true", help="list every row, not only what changed")
-    _add_answer(add_option, COMPARE_FORMATS)
+    _add_format(parser, COMPARE_FORMATS)
 
 
 def add_duel(parser: argparse.ArgumentParser) -> None:
     """Compare two sides, before and after: implementations, checkouts, environments, models or layers."""
 
-    def add_option(name: str, **words: Any) -> None:
-        twice = {
-            "action": "append",
-            "default": [],
-            "metavar": "LAYER",
-            "help": f"{words['help']}; twice for two layers",
-        }
-        parser.add_argument(name, **(words | twice if name == "--layer" else words))
+    def add_twice(name: str, metavar: str, help: str) -> None:  # noqa: A002 - the word of argparse
+        parser.add_argument(name, metavar=metavar, action="append", default=[], help=help)
 
-    parser.add_argument(
-        "names", metavar="SIDE", nargs="*", help="implementations or models: one for both sides, or two"
-    )
-    add_option(
-        "--checkout",
-        metavar="PATH[@REV]",
-        action="append",
-        default=[],
-        help="a folder to import from, as it is or at a revision; give it twice, first before and then after",
-    )
-    add_option(
-        "--python",
-        metavar="PATH",
-        action="append",
-        default=[],
-        help="an interpreter with its own packages; give it twice, first before and then after",
-    )
+    def add_column(name: str, **words: Any) -> None:
+        if name == "--layer":
+            add_twice(name, "LAYER", f"{words['help']}; twice for two layers")
+        else:
+            add_option(name, **words)
+
+    add_option = parser.add_argument
+    add_option("names", metavar="SIDE", nargs="*", help="implementations or models: one for both sides, or two")
+    first = "give it twice, first before and then after"
+    add_twice("--checkout", "PATH[@REV]", f"a folder to import from, as it is or at a revision; {first}")
+    add_twice("--python", "PATH", f"an interpreter with its own packages; {first}")
     add_option("--sweep", metavar="NAME|FILE.toml", help="the points (default: one, of 197 tokens and 384 channels)")
     add_option("--allow", metavar="2%", help="end with 1 if the second side is slower by more than this")
     options.add_run(add_option, "<UTC time>-duel-<sweep>")
-    options.add_columns(add_option)
+    options.add_columns(add_column)
     add_option("--bound", metavar="1%", help="measure until the ratio is known to this (default: 1%%)")
     add_option("--within", dest="within_s", metavar="3m", help="stop after this time (default: 40s for each point)")
     options.add_effort(add_option, "timeout_s")
-    _add_answer(add_option, FORMATS)
+    _add_format(parser, FORMATS)
     add_option("--report", metavar="FILE.html", type=Path, help="write the page of the duel")
 
 
@@ -149,11 +126,8 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     add_option("name", metavar="MODEL", help=f"{MODEL}; options in brackets, as timm:vit_tiny_patch16_224[depth=4]")
     usual = COLUMNS["batch"].default
     add_option("--batch", metavar="A,B,…", help=f"items in a call (default: those of --input, or {usual})")
-    add_option(
-        "--input",
-        metavar="8x3x224x224",
-        help="the shape of the input with its batch, or module:function that returns inputs",
-    )
+    given = "the shape of the input with its batch, or module:function that returns inputs"
+    add_option("--input", metavar="8x3x224x224", help=given)
     add_option("--impl", metavar="A,B,…", default="", help="these settings alone, such as sdpa,mykernel:attend")
     options.add_columns(add_option, (*OF_LAYERS, *options.EXECUTION))
     add_option("--no-compile", action="store_true", help="leave out the settings with torch.compile")
@@ -161,7 +135,7 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
     add_option("--anyway", action="store_true", help="compare settings even if attention takes little of the time")
     options.add_effort(add_option, "bound", "within_s", "timeout_s")
     options.add_run(add_option, "<UTC time>-advise")
-    add_option("--format", choices=FORMATS, default=FORMATS[0], help=f"(default: {FORMATS[0]})")
+    _add_format(parser, FORMATS, to=False)
 
 
 def add_list(_parser: argparse.ArgumentParser) -> None:
@@ -170,15 +144,14 @@ def add_list(_parser: argparse.ArgumentParser) -> None:
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Write report.html, the page of a run."""
-    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder")
+    _add_saved(parser, what="a run folder")
 
 
 def add_plot(parser: argparse.ArgumentParser) -> None:
     """Draw the pictures of a run."""
-    parser.add_argument("run", metavar="RUN", type=_saved, help="a run folder or a results.csv")
-    parser.add_argument(
-        "--to", metavar="DIR", type=Path, help="the folder for the pictures (default: plots/ beside the results)"
-    )
+    _add_saved(parser)
+    folder = "the folder for the pictures (default: plots/ beside the results)"
+    parser.add_argument("--to", metavar="DIR", type=Path, help=folder)
     parser.add_argument("--svg", action="store_true", help="write each picture as SVG too")
 
 
@@ -210,9 +183,8 @@ def add_summarise(parser: argparse.ArgumentParser) -> None:
 
 def add_merge(parser: argparse.ArgumentParser) -> None:
     """Join the shards of a sweep into one run."""
-    parser.add_argument(
-        "out", metavar="OUT", type=Path, help="the merged run: a new folder, or one of an earlier merge"
-    )
+    out = "the merged run: a new folder, or one of an earlier merge"
+    parser.add_argument("out", metavar="OUT", type=Path, help=out)
     parser.add_argument("shards", metavar="SHARD", type=Path, nargs="+", help="a run folder")
 
 

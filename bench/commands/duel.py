@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     BAD if the second side computes another function, if it is slower than `--allow`, or if a side could not be
     measured; with `--allow` also if outputs were not compared.
     """
-    pythons = [interpreter(path) for path in arguments.python]
+    pythons = [_interpreter(path) for path in arguments.python]
     before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)
     allow = None if arguments.allow is None else _allowed(arguments.allow)
     is_shared = not (before.checkout or before.python)
@@ -65,14 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
             trained = any(mode != "inference" for mode in options.overrides(arguments).get("mode", ()))
             servers = PROCESSES if is_shared else 1
             sides = stack.enter_context(grounds((before, after), servers, with_gradients=trained))
-            sweeps = _sweeps(arguments, sides)
-        if len({len(sweep.points) for sweep in sweeps}) > 1:
+            first = _sweep(arguments, sides[0], (before, after))
+            second = first if before.layer == after.layer else _sweep(arguments, sides[1], (before, after))
+        if len(first.points) != len(second.points):
             raise WrongRequest("both layers must have the same points, and one has more; give columns that both take")
-        folder = options.run_folder(arguments, sweeps[0].name)
-        with Duel(sweeps[0], folder, sides, (sweeps[0].points, sweeps[1].points), allow) as duel:
-            is_quiet = arguments.format != FORMATS[0] and not arguments.to
-            spent_s = measure(duel, is_quiet=is_quiet)
-            of, weak = outcome(duel, spent_s), doubts.sentences(of_rows(duel.summary.all_rows()))
+        folder = options.run_folder(arguments, first.name)
+        with Duel(first, folder, sides, (first.points, second.points), allow) as duel:
+            of = _measured(duel, is_quiet=arguments.format != FORMATS[0] and not arguments.to)
+            weak = doubts.sentences(of_rows(duel.summary.all_rows()))
     return _put(of, weak, arguments, folder)
 
 
@@ -83,9 +83,9 @@ def _allowed(text: str) -> float:
     return allow
 
 
-def measure(duel: Duel, *, is_quiet: bool = False) -> float:
-    """Measure a duel while its progress is shown, and return the seconds that it took, with earlier sessions."""
-    points = duel.sweep.points
+def _measured(duel: Duel, *, is_quiet: bool) -> Outcome:
+    """Measure a duel while its progress is shown; return what it has shown, in how many seconds of all sessions."""
+    points, effort = duel.sweep.points, duel.sweep.effort
     progress = Progress(duel.sweep, points, console(stderr=is_quiet))
     try:
         progress.opened(duel.folder)
@@ -94,14 +94,10 @@ def measure(duel: Duel, *, is_quiet: bool = False) -> float:
         [*duel.measured(points, progress.told)]
     finally:
         progress.close()
-    return duel.sweep.effort.seconds(len(points)) - max(0.0, end_s - monotonic.now_s())
-
-
-def outcome(duel: Duel, spent_s: float) -> Outcome:
-    """Return what a duel has shown that took so many seconds."""
-    bound, rows_at = duel.sweep.effort.bound, {point: duel.summary.rows(point) for point in duel.summary}
-    changes = [change(point, rows_at.get(point, ()), *duel.names, bound) for point in duel.sweep.points]
-    return Outcome(changes, *duel.names, bound, duel.allow, spent_s, duel.environment)
+    spent_s = effort.seconds(len(points)) - max(0.0, end_s - monotonic.now_s())
+    rows_at = {point: duel.summary.rows(point) for point in duel.summary}
+    changes = [change(point, rows_at.get(point, ()), *duel.names, effort.bound) for point in points]
+    return Outcome(changes, *duel.names, effort.bound, duel.allow, spent_s, duel.environment)
 
 
 def _put(of: Outcome, weak: Sequence[str], arguments: argparse.Namespace, folder: Path) -> int:
@@ -120,7 +116,7 @@ def _put(of: Outcome, weak: Sequence[str], arguments: argparse.Namespace, folder
     return BAD if of.is_bad else FINE
 
 
-def interpreter(path: str) -> str:
+def _interpreter(path: str) -> str:
     """Return the path of the program that --python names; raises WrongRequest if it is none, or lacks a new torch."""
     program = shutil.which(path)
     if program is None:
@@ -136,14 +132,6 @@ def interpreter(path: str) -> str:
         least = ".".join(map(str, LEAST_TORCH))
         raise WrongRequest(f"--python {path} must have torch {least} or newer, and it has {version or 'none'}")
     return program
-
-
-def _sweeps(arguments: argparse.Namespace, grounds: tuple[Ground, Ground]) -> tuple[Sweep, Sweep]:
-    """Return the points of each side; if both have the same layer, they are those that the first shows."""
-    first, second = grounds
-    sides = first.side, second.side
-    sweep = _sweep(arguments, first, sides)
-    return sweep, sweep if first.side.layer == second.side.layer else _sweep(arguments, second, sides)
 
 
 def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Side]) -> Sweep:

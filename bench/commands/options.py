@@ -82,35 +82,27 @@ EXAMPLES = f"""Measure attention layers:
 def add(group: Callable[[str], AddOption]) -> None:
     """Add the options of a sweep, each to the group of its title."""
     add_option = group("what to measure")
-    add_option(
-        "--sweep",
-        metavar="NAME|FILE.toml",
-        help=f"a shipped sweep or a file (default: {CPU.sweep}, or {CUDA.sweep} with --device cuda)",
-    )
+    sweep = f"a shipped sweep or a file (default: {CPU.sweep}, or {CUDA.sweep} with --device cuda)"
+    add_option("--sweep", metavar="NAME|FILE.toml", help=sweep)
     add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
-    add_option(
-        "--baseline", metavar="A", default="", help="the implementation that speed-ups refer to (default: the sweep's)"
-    )
-    add_option(
-        "--no-control", action="store_true", help="don't measure the baseline a second time, as a check of the machine"
-    )
+    baseline = "the implementation that speed-ups refer to (default: the sweep's)"
+    add_option("--baseline", metavar="A", default="", help=baseline)
+    control = "don't measure the baseline a second time, as a check of the machine"
+    add_option("--no-control", action="store_true", help=control)
     add_columns(add_option)
     add_effort(group("how long, and how surely"), *(name for name in SETTINGS if name != "oversubscribe"))
     add_option = group("where results go")
     add_run(add_option, "<UTC time>-<sweep>")
-    add_option(
-        "--extend", action="store_true", help="add the points and implementations asked for to the run in --run DIR"
-    )
+    extend = "add the points and implementations asked for to the run in --run DIR"
+    add_option("--extend", action="store_true", help=extend)
     add_option("--shard", metavar="I/N", help=f"measure the I-th of N parts of the sweep; `{short()} merge` joins them")
     add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
     add_option("--list", action="store_true", help="list the points, and measure nothing")
-    add_option(
-        "--fail-on",
-        metavar="A,B,…",
-        help="statuses that fail a point, for any implementation: "
-        f"{', '.join(FAILURES)}; or {NONE} "
-        "(default: your own isn't ok, the baseline failed, the device isn't there, or nothing could be measured)",
+    fail_on = (
+        f"statuses that fail a point, for any implementation: {', '.join(FAILURES)}; or {NONE} (default: your own "
+        "isn't ok, the baseline failed, the device isn't there, or nothing could be measured)"
     )
+    add_option("--fail-on", metavar="A,B,…", help=fail_on)
 
 
 def add_run(add_option: AddOption, name: str) -> None:

@@ -5,7 +5,7 @@ import shlex
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.commands import options, say
 from bench.commands.progress import Progress
@@ -84,40 +84,27 @@ def _drawn(saved: "AnalysedRun") -> Path | None:
 
     A line says what could not be made, why, and how to make it later.
     """
-    page = None
-    for what, command, make in MADE_AT_END:
+    for what, command, make in (("page", "report", _page), ("pictures", "plot", _pictures)):
         try:
-            page = make(saved) or page
+            make(saved)
         except Exception as error:  # whatever a library of charts raises
             kind = "" if isinstance(error, WrongRequest) else f"{type(error).__name__}: "
             why = f"{kind}{str(error).strip()}".partition("\n")[0].removesuffix(": ")
             say(f"No {what}: {why}. To make it later: {suite()} {command} {shlex.quote(str(saved.folder))}")
-    return page
+    return saved.page if saved.page.exists() else None
 
 
-def _page(saved: "AnalysedRun") -> Path:
+def _page(saved: "AnalysedRun") -> None:
     from bench.show.pages import run as page
 
-    return page.write(saved)
+    page.write(saved)
 
 
-def _pictures(saved: "AnalysedRun", **material: Any) -> None:
+def _pictures(saved: "AnalysedRun") -> None:
     from bench.show.charts import catalogue
 
     with refusing(f"{saved.plots} can't be written"):
-        catalogue.draw(saved.plots, **material)
-
-
-MADE_AT_END: Any = (
-    ("page", "report", _page),
-    ("pictures", "plot", lambda saved: _pictures(saved, results=saved.table)),
-    (
-        "pictures of profiles",
-        "plot",
-        lambda saved: _pictures(saved, profiles=saved.profiles) if saved.traces.exists() else None,
-    ),
-)
-"""What is made of a run at its end, the command that makes it later, and what makes it."""
+        catalogue.draw(saved.plots, results=saved.table, profiles=saved.profiles)
 
 
 def _status(run: "Run", fail_on: tuple[str, ...] | None) -> int:

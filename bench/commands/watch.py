@@ -3,39 +3,34 @@
 import argparse
 import dataclasses
 import importlib.util
+import itertools
 import re
 import shlex
 import shutil
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from time import monotonic, sleep
 
 from bench.analyse.change import judge
-from bench.analyse.flags import launch_bound
 from bench.commands import options, say
 from bench.commands.progress import START, waiting
-from bench.engine.member import Member
 from bench.engine.trial import Trial
 from bench.plan import names
 from bench.plan.case import AS_IS
-from bench.plan.device import GRAPH
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import suite
 from bench.plan.statuses import FINE
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import EQUIVALENT, FASTER, MARGIN, OPEN, SLOWER
 from bench.show import intervals
-from bench.show.answer import bound_by_host
 from bench.show.text import shared
 from bench.stats.contrasts import Values, contrasts, prior, values
 from bench.stats.estimates import interval
 from bench.store import units
-from impls.catalogue import name_of
+from impls.catalogue import Name, name_of
 
 POLL_S = 0.2
 """The seconds between two looks at the file."""
@@ -56,78 +51,56 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure the kernel now and after each time that its file is saved, until Ctrl-C."""
     sweep = _sweep(arguments)
     baseline, name = sweep.implementations
-    point, file = sweep.points[0], _file(name)
-    with tempfile.TemporaryDirectory() as folder:
+    kernel, last = name_of(name), ""
+    file = _file(kernel.module)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         sys.path.insert(0, folder)  # before the first process starts
+        stack.callback(sys.path.remove, folder)
         try:
-            with ExitStack() as stack:
-                with waiting(START):
-                    trial = stack.enter_context(Trial(point, baseline, sweep.effort.timeout_s))
-                say(f"{name} beside {baseline}: {shared([point])}", f"watching {file}; Ctrl-C ends it")
-                _watched(trial, Versions(name, file, Path(folder)), baseline)
+            with waiting(START):
+                trial = stack.enter_context(Trial(sweep.points[0], baseline, sweep.effort.timeout_s))
+            say(f"{name} beside {baseline}: {shared(sweep.points)}", f"watching {file}; Ctrl-C ends it")
+            for version in versions(kernel, file, Path(folder)):
+                if _tried(trial, version, last if last != version else "", baseline):
+                    last = version
         except KeyboardInterrupt:
             asked = (word for word in sys.argv[2:] if word not in arguments.names)
             say("", f"For an exact comparison: {suite()} duel {shlex.join([baseline, name, *asked])}")
-        finally:
-            sys.path.remove(folder)
     return FINE
 
 
-class Versions:
-    """The saved versions of a kernel's module, each under a name of its own in a folder.
+def versions(kernel: Name, file: Path, folder: Path) -> Iterator[str]:
+    """Yield a name for each version of a kernel, the first at once, then whenever its file is saved.
 
-    A module of a package has none, because it may import its neighbours.
+    Each is a copy of the module, but for one in a package, which may import its neighbours.
     """
-
-    def __init__(self, name: str, file: Path, folder: Path) -> None:
-        self._name = name
-        self._module, _, self._attribute = name.partition(":")
-        self._file = file
-        self._folder = folder
-        self._count = 0
-        self._stamp: tuple[int, int] | None = None
-
-    def has_changed(self) -> bool:
-        """Return whether the file was saved since the last call; at the first one it was."""
-        try:
-            state = self._file.stat()
-        except FileNotFoundError:  # an editor replaces it
-            return False
-        before, self._stamp = self._stamp, (state.st_mtime_ns, state.st_size)
-        return before != self._stamp
-
-    def saved(self) -> str:
-        """Return the name of the version that is there now."""
-        if "." in self._module:
-            return self._name
-        self._count += 1
-        copy = f"{self._module}{COPY}{self._count}"
-        shutil.copyfile(self._file, self._folder / f"{copy}.py")
-        return f"{copy}:{self._attribute}"
+    stamp: tuple[int, int] | None = None
+    for number in itertools.count(1):
+        stamp = _saved(file, stamp)
+        copy = kernel.module
+        if "." not in copy:
+            copy += f"{COPY}{number}"
+            shutil.copyfile(file, folder / f"{copy}.py")
+        yield kernel.text.replace(kernel.module, copy, 1)
 
 
-def _watched(trial: Trial, versions: Versions, baseline: str) -> None:
-    """Try each version as it is saved, beside the last one that was right."""
-    last = ""
+def _saved(file: Path, before: tuple[int, int] | None) -> tuple[int, int]:
+    """Wait until a file is another one than before; return when it was saved, and its size."""
     while True:
-        if versions.has_changed():
-            name = versions.saved()
-            if _tried(trial, name, last if last != name else "", baseline):
-                last = name
-        _wait()
-
-
-def _wait() -> None:
-    time.sleep(POLL_S)
+        with suppress(FileNotFoundError):  # an editor replaces it
+            state = file.stat()
+            if (now := (state.st_mtime_ns, state.st_size)) != before:
+                return now
+        sleep(POLL_S)
 
 
 def _tried(trial: Trial, name: str, last: str, baseline: str) -> bool:
     """Try a version and print what it is worth; return whether it is right."""
-    began_s, copy = time.monotonic(), name.partition(":")[0]
+    began_s, copy = monotonic(), name.partition(":")[0]
 
     def tell(words: str) -> None:
         named = re.sub(rf"(?:/[^\s'\"]*/)?\b{copy}\b", copy.partition(COPY)[0], words)
-        say(f"[{units.duration(time.monotonic() - began_s)}] {named}")
+        say(f"[{units.duration(monotonic() - began_s)}] {named}")
 
     if mistake := names.mistake_of(name, names.search_path()):
         tell(mistake)
@@ -146,17 +119,7 @@ def _tried(trial: Trial, name: str, last: str, baseline: str) -> bool:
                 taken = dict(zip(of.samples.rounds, of.samples.values_s, strict=True))
                 rounds.setdefault(each, {})[number] = taken
     tell("; ".join(_judged(values(rounds), name, {baseline: baseline, last: "the last version"})))
-    for sentence in bound_by_host(
-        [row] if launch_bound(row := _row(member, rounds[name])) else [], "Here", (row["timing"], GRAPH)
-    ):
-        tell(sentence)
     return True
-
-
-def _row(member: Member, rounds: Mapping[int, Mapping[int, float]]) -> dict[str, Any]:
-    """Return what a row of results would have of a version: its time, and the host's."""
-    latency_s = statistics.median(each for of in rounds.values() for each in of.values())
-    return {"timing": member.case.point.timing, "latency_s": latency_s, "host_s": member.metrics.get("host_s")}
 
 
 def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
@@ -185,9 +148,8 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
     return dataclasses.replace(asked, implementations=(*given,), baseline=given[0])
 
 
-def _file(name: str) -> Path:
+def _file(module: str) -> Path:
     """Return the file of a kernel's module."""
-    module = name_of(name).module
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.origin:
         raise WrongRequest(f"{module} has no file that could be watched")

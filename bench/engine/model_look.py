@@ -7,6 +7,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from msgspec import convert
+
 from bench.engine.pool import Pool
 from bench.engine.worker import Died, unheard
 from bench.machine import facts, monotonic
@@ -59,7 +61,7 @@ def look(
         if number and look_s + took_s > most_s:
             break
         tried = [*settings] if number == 0 else []
-        looks[point].append(asked(pool, Look(point, number, tried), number, timeout_s, heard))
+        looks[point].append(convert(asked(pool, Look(point, number, tried), number, timeout_s, heard), Seen))
         took_s = max(took_s, monotonic.now_s() - begin_s - look_s)
     return looks
 

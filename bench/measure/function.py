@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from bench.measure import failure, finite, user_code
 from bench.measure.layer import Tensors
 from bench.measure.workload import Workload
+from bench.modules.inputs import if_another
 from bench.modules.wrapper import copied
 from bench.sampling.inputs import NORMAL
 from impls.contract import Unsupported
@@ -17,20 +18,19 @@ from impls.sameness import are_same
 OTHER = -2.0
 """What another item is multiplied by, so that sums over both items have another sign than those over the first one."""
 
-RULE = "the layer must return the same output for the same input, whatever the other items of the batch are"
+RULE = "the layer must return the same output for the same input"
+ALONE = "an item alone gives something else than among others, where the first dimension is the batch"
 
 
 def check(workload: Workload) -> None:
-    """Raise Unsupported if the layer, in the point's mode, is no function of each item, or changes its input.
-
-    So it does if the output is not finite.
-    """
+    """Raise Unsupported if the layer, in the point's mode, is no function of each item, changes it or isn't finite."""
     try:
         _check(workload, copied(workload.layer).to("cpu", torch.float32))
     except Exception as error:
         if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
             raise
-        raise Unsupported(f"{RULE}; with one or two items it raises {user_code.said(error)}") from error
+        what = if_another(workload.point.layer)
+        raise Unsupported(f"with one or two items it raises {user_code.said(error)}; {what}") from error
 
 
 def _check(workload: Workload, layer: nn.Module) -> None:
@@ -45,11 +45,16 @@ def _check(workload: Workload, layer: nn.Module) -> None:
         raise Unsupported(f"{RULE}; it draws random numbers")
     if not are_same(again, first):
         raise Unsupported(f"{RULE}; a second call on the same input returns something else")
-    if workload.point.batch == 1:
+    if workload.point.batch == 1 and layer.training:
         return
-    both = _output(layer, tuple(map(torch.cat, zip(x, others, strict=True))))
+    try:
+        both = _output(layer, tuple(map(torch.cat, zip(x, others, strict=True))))
+    except Exception:
+        if workload.point.batch == 1:  # it may be made for one item
+            return
+        raise
     if not (are_same(both[:1], first) and are_same(both[1:], other)):
-        raise Unsupported(f"{RULE}; for two items it returns something else than for each alone")
+        raise Unsupported(f"{ALONE}; {if_another(workload.point.layer)}")
 
 
 def _output(layer: nn.Module, xs: Tensors) -> Tensor:

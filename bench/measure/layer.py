@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import impls
 from bench.measure import user_code
+from bench.modules.inputs import if_another
 from bench.modules.making import make, maker_of
 from bench.modules.stated import flops
 from bench.modules.wrapper import check_plain, copied, inner_of
@@ -75,13 +76,13 @@ def counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[An
     except (impls.Unresolved, impls.Unsupported) as error:
         raise type(error)(f"layer {point.layer!r}: {error}") from error
     except Exception as error:
-        if point.mode == "inference":  # a change in place of a view may be an error with gradients alone
-            with suppress(Exception):
-                return _counted(point, copied(layer), xs, with_graph=False)
+        with suppress(Exception):  # with gradients, torch's counter fails at a view of a weight, a module at others
+            if point.mode == "inference":
+                return _counted(point, copied(layer).requires_grad_(False), xs, with_graph=False)
+            return copied(layer)(*xs), None
         given, said = ", ".join(str([*x.shape]) for x in xs), user_code.said(error)
         raise impls.Unresolved(
-            f"layer {point.layer!r} was called with {given}: {said}; if it takes another input, write its shape as "
-            f"[input={point.batch}x…], or all arguments as [input=mymodule:function]"
+            f"layer {point.layer!r} was called with {given}: {said}; {if_another(point.layer)}"
         ) from error
 
 

@@ -9,9 +9,10 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
+import msgspec
 import torch
 from torch.profiler import ProfilerActivity, profile
 
@@ -22,16 +23,18 @@ from bench.measure.forking import Channel
 from bench.measure.layer import counted_with_values, made
 from bench.modules.core import wrapped
 from bench.modules.graph import cores
-from bench.modules.graph.source import written_lines
-from bench.modules.graph.tracing import Traced, Untraceable, traced
+from bench.modules.graph.tracing import Untraceable
 from bench.modules.inputs import is_function
 from bench.modules.switches import switch_of
 from bench.modules.wrapper import Wrapper
 from bench.plan.case import Point
+from bench.plan.core import Core, Softmax
 from bench.plan.device import CPU, HOST
 from bench.plan.layers.module import of_core
 from bench.sampling.requests import Look, Shape
-from impls.catalogue import GRAPH, name_of
+from impls.catalogue import name_of
+
+T = TypeVar("T", Core, Softmax)
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
 """The profiled calls of a look, and how many are made after BUDGET_S."""
@@ -69,17 +72,17 @@ def look(request: Look, channel: Channel) -> dict[str, Any]:
         for _ in range(WARM_CALLS):
             call()
         channel.announce("graph")
-        graph, untraced = _traced(model, work)
-        of = cores.found(graph) if graph else cores.Found((), ())
+        of, untraced = _found(model, work)
         plain = _kernels(call, on)
-        if graph and not (of.cores or of.unknown or plain):
+        if of and not (of.cores or of.unknown or plain):
             raise impls.Unsupported(NO_SOFTMAX)
         channel.announce("profile")
-        timed = [*_profiled(call, _step(shares.labelled(graph, of), model, work) if graph else None, of, on)]
+        graph = subjects.step(subjects.Subject(model, shares.labelled(of)), work) if of else None
+        timed = [*_profiled(call, graph, of, on)]
         tried = _settings(model, work, request.settings, channel)
     return {
-        "cores": _facts(of, graph, tried),
-        "others": [{"layer": _in_model(each.layer), "lines": each.lines, "reason": each.hinted} for each in of.unknown],
+        "cores": [_in_model(site.core) for site in of.cores] if of else [],
+        "others": [_in_model(each.softmax) for each in of.unknown] if of else [],
         "untraced": untraced,
         "calls": timed,
         "kernels": plain,
@@ -89,36 +92,17 @@ def look(request: Look, channel: Channel) -> dict[str, Any]:
     }
 
 
-def _traced(model: Wrapper, work: workload.Workload) -> tuple[Traced | None, str]:
-    """Return the graph of a model, or why there is none."""
+def _found(model: Wrapper, work: workload.Workload) -> tuple[cores.Found | None, str]:
+    """Return what the graph of a model shows, or why there is none."""
     try:
-        return traced(model, work.inputs()), ""
+        return cores.look(model, work.inputs()), ""
     except Untraceable as reason:
         return None, str(reason)
 
 
-def _facts(of: cores.Found, graph: Traced | None, tried: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return the fields of cores, with the lines to write in place of those that the setting `sdpa` finds no way to.
-
-    The graph is none in the model itself.
-    """
-    sdpa = tried.get("sdpa")
-    is_wanted = graph and sdpa and (sdpa["status"] == "unsupported" or sdpa["by"].startswith(GRAPH))
-    lines = written_lines(of.cores, graph) if graph and is_wanted else [()] * len(of.cores)
-    return [
-        {**dataclasses.asdict(core), "layer": _in_model(core.layer), "proposal": proposal}
-        for core, proposal in zip(of.cores, lines, strict=True)
-    ]
-
-
-def _in_model(path: str) -> str:
-    """Return the path of a wrapper's part in the module inside."""
-    return path.removeprefix("inner").removeprefix(".")
-
-
-def _step(graph: Callable[..., torch.Tensor], model: Wrapper, work: workload.Workload) -> Callable[[], object]:
-    """Return a call of a graph as the point's mode has it."""
-    return subjects.step(subjects.Subject(model, graph), work)
+def _in_model(of: T) -> T:
+    """Return facts with the path in the module that a wrapper has inside."""
+    return msgspec.structs.replace(of, layer=of.layer.removeprefix("inner").removeprefix("."))
 
 
 def shape(request: Shape, channel: Channel) -> dict[str, int]:
@@ -132,7 +116,7 @@ def shape(request: Shape, channel: Channel) -> dict[str, int]:
     model = _shown(point)
     channel.announce("first call")
     try:
-        seen = cores.found(traced(model, model.zeros())).cores
+        seen = cores.look(model, model.zeros()).cores
     except Untraceable:
         seen = ()
     given = name_of(point.layer).input
@@ -149,11 +133,11 @@ def _shown(point: Point) -> Wrapper:
     return wrapped(layer, items)
 
 
-def _columns(seen: Sequence[cores.Core], model: Wrapper, point: Point) -> dict[str, int]:
+def _columns(seen: Sequence[cores.Site], model: Wrapper, point: Point) -> dict[str, int]:
     """Return the columns of the largest of a module's cores, or those of its input without one."""
     if seen:
-        largest = max(seen, key=lambda core: math.prod(core.shapes[0]))
-        return of_core(dataclasses.asdict(largest), point.layer)
+        largest = max((site.core for site in seen), key=lambda core: math.prod(core.shapes[0]))
+        return of_core(largest, point.layer)
     *tokens, width = model.items[0]
     return {"num_tokens": max(1, math.prod(tokens)), "token_len": width, "channels": width, "num_heads": 1}
 
@@ -166,7 +150,7 @@ def _kernels(call: Callable[[], object], on: Device) -> list[str]:
 
 
 def _profiled(
-    call: Callable[[], object], graph: Callable[[], object] | None, of: cores.Found, on: Device
+    call: Callable[[], object], graph: Callable[[], object] | None, of: cores.Found | None, on: Device
 ) -> Iterator[dict[str, Any]]:
     """Yield the seconds of profiled calls of a graph, if there is one, each beside those of a plain call before it."""
     timed, begin = on.timer(HOST), time.perf_counter()
@@ -175,7 +159,7 @@ def _profiled(
     for number in range(CALLS):
         if number >= LEAST_CALLS and time.perf_counter() - begin > BUDGET_S:
             return
-        yield {"plain_s": timed(call, 1).call_s, **(shares.profiled(graph, of, on) if graph else {})}
+        yield {"plain_s": timed(call, 1).call_s, **(shares.profiled(graph, of, on) if graph and of else {})}
 
 
 def _settings(

@@ -45,6 +45,7 @@ from bench.sampling.judged import kept_of
 from bench.sampling.requests import Finish, Outcome, Prepare, Prepared, Sample, Sampled
 from impls.attend.sdpa import explained
 from impls.catalogue import name_of
+from impls.lookup import activate
 
 LAYOUT_BYTES = 1 << 16
 """A block of random size up to this is held, so that processes have different memory layouts."""
@@ -120,10 +121,10 @@ class MeasuredCase:
     def _import(self) -> float:
         """Import the implementation, and return the seconds that it took; raises `impls.Unresolved` without one."""
         name = self.request.implementation
-        impls.activate(name)
+        activate(name)
         self._channel.announce("import")
         begin, state = perf_counter(), ProcessState()
-        impls.resolve(name_of(name).base)
+        impls.resolve(name)
         if changes := state.changes():
             raise LeftChanged(f"{changes} (when it was imported)")
         import_s = perf_counter() - begin

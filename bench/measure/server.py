@@ -49,7 +49,7 @@ from bench.sampling.requests import (
     Warm,
 )
 from impls.catalogue import name_of
-from impls.lookup import check
+from impls.lookup import check, versions
 
 T = TypeVar("T")
 
@@ -118,7 +118,7 @@ def checked(request: Check, _channel: Channel) -> Checked:
         with contextlib.suppress(Exception, SystemExit):  # its rows say why
             importlib.import_module(layer.partition(":")[0])
     obstacles = {name: device(name).obstacle for name in request.devices}
-    runtimes, modules = impls.versions(request.implementations), user_code.imported_since(before)
+    runtimes, modules = versions(request.implementations), user_code.imported_since(before)
     return Checked(mistakes, obstacles, identity.torch_facts(), runtimes, modules)
 
 

@@ -13,7 +13,8 @@ import impls
 from bench.measure.devices import Device
 from bench.measure.inspection import NO_KERNEL
 from bench.measure.recorded import Call, recorded
-from bench.modules.graph.cores import Core, Found, Softmax
+from bench.modules.graph.cores import Found, Other, Site
+from bench.modules.graph.reading import between
 from bench.modules.graph.tracing import Traced, module_of, name, reached
 from bench.plan.device import HOST, Kind
 
@@ -29,18 +30,18 @@ PRODUCTS = ("matmul", "bmm", "mm", "baddbmm", "einsum")
 LAYERS, MOST = ("linear", "addmm", "convolution", "conv1d", "conv2d", "layer_norm", "embedding"), 100
 """The operators beyond which no scores are looked for, and how many are looked at in each direction at most."""
 
-Part = Core | Softmax | str
+Part = Site | Other | str
 """What operators can belong to; a text is the path of a layer."""
 
 
 def parts(of: Found) -> list[Part]:
     """Return the parts whose time is told apart, in the order of their labels."""
-    return [*of.cores, *of.unknown, *dict.fromkeys(core.layer for core in of.cores)]
+    return [*of.cores, *of.unknown, *dict.fromkeys(site.core.layer for site in of.cores)]
 
 
-def labelled(graph: Traced, of: Found) -> GraphModule:
+def labelled(of: Found) -> GraphModule:
     """Return a copy of a graph that tells the profiler to which of the `parts` its operators belong."""
-    return with_labels(graph, {node: f"{PART}{number}" for node, number in belongs(graph, of).items()})
+    return with_labels(of.graph, {node: f"{PART}{number}" for node, number in belongs(of).items()})
 
 
 def with_labels(graph: Traced, labels: Mapping[Node, str]) -> GraphModule:
@@ -60,9 +61,9 @@ def with_labels(graph: Traced, labels: Mapping[Node, str]) -> GraphModule:
     return GraphModule(graph.module, own)
 
 
-def belongs(graph: Traced, of: Found) -> dict[Node, int]:
+def belongs(of: Found) -> dict[Node, int]:
     """Return the number of the part to which each node belongs."""
-    numbers: dict[Node, int] = {}
+    numbers, graph = dict[Node, int](), of.graph
     layers = {path: number for number, path in enumerate(parts(of)) if isinstance(path, str)}
     for node in graph.module.graph.nodes:
         if node.op == "call_function" and (inside := [path for path in layers if _is_in(module_of(node), path)]):
@@ -70,14 +71,14 @@ def belongs(graph: Traced, of: Found) -> dict[Node, int]:
     for number, softmax in enumerate(of.unknown, len(of.cores)):
         numbers |= dict.fromkeys(_around(softmax.node), number)
     needed = {*reached(graph.module.graph.find_nodes(op="output"), lambda node: node.all_input_nodes)}
-    for number, core in enumerate(of.cores):
-        numbers |= dict.fromkeys(_between(core.first, core.node) | (_inside(core) - needed), number)
+    for number, site in enumerate(of.cores):
+        numbers |= dict.fromkeys(_between(site.first, site.node) | (_inside(site) - needed), number)
     return numbers
 
 
-def _inside(core: Core) -> set[Node]:
+def _inside(site: Site) -> set[Node]:
     """Return what is computed from the scores of a core; with another core none of it is, if nothing needs it."""
-    return {*reached([core.first], lambda node: [] if node is core.node else node.users)}
+    return {*reached([site.first], lambda node: [] if node is site.node else node.users)}
 
 
 def _is_in(path: str, layer: str) -> bool:
@@ -85,10 +86,7 @@ def _is_in(path: str, layer: str) -> bool:
 
 
 def _between(first: Node, last: Node) -> set[Node]:
-    """Return the nodes on the ways from one to another."""
-    places = {node: place for place, node in enumerate(first.graph.nodes)}
-    ahead = {*reached([first], lambda node: [user for user in node.users if places[user] <= places[last]])}
-    return {*reached([last], lambda node: [each for each in node.all_input_nodes if each in ahead])}
+    return {first, *between(first, last)}
 
 
 def _around(softmax: Node) -> set[Node]:

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench.modules.graph.cores import Found, found
+from bench.modules.graph.cores import Found, look
 from bench.modules.graph.running import InGraph, staying
-from bench.modules.graph.tracing import Untraceable, traced
+from bench.modules.graph.tracing import Untraceable
 from bench.modules.switches import OF_TORCH, is_torchs_own, switch_of, switched
 from bench.modules.wrapper import Given, Wrapper
 from impls.attend.sdpa import explained
@@ -85,10 +85,10 @@ def _by_switch(layer: Wrapper, way: str) -> Wrapper | None:
     name, seen = switch.name if switch else "", _look(model)
     cores = seen.cores if seen else ()
     if way == "eager":
-        is_by_switch = bool(name and seen and (cores or seen.unknown)) and not any(core.is_fused for core in cores)
+        is_by_switch = bool(name and seen and (cores or seen.unknown)) and not any(site.core.is_fused for site in cores)
     else:
-        is_by_switch = bool(seen and cores and not seen.unknown) and all(core.is_fused for core in cores)
-        name = name or (BY_FUNCTION if all(core.by_sdpa for core in cores) else "")
+        is_by_switch = bool(seen and cores and not seen.unknown) and all(site.core.is_fused for site in cores)
+        name = name or (BY_FUNCTION if all(site.core.by_sdpa for site in cores) else "")
     model.adapted_by = name
     return model if is_by_switch else None
 
@@ -96,9 +96,9 @@ def _by_switch(layer: Wrapper, way: str) -> Wrapper | None:
 def _by_function(model: Wrapper, core: Replacement) -> Wrapper | None:
     """Return a module with a core in place of torch's function, None if that computes fewer cores than there are."""
     seen = _look(model)
-    if seen and not (seen.cores and all(each.by_sdpa for each in seen.cores)):
+    if seen and not (seen.cores and all(site.core.by_sdpa for site in seen.cores)):
         return None
-    stays = staying([each.lines for each in seen.unknown], len(seen.cores)) if seen else UNKNOWN
+    stays = staying([each.softmax.lines for each in seen.unknown], len(seen.cores)) if seen else UNKNOWN
     own = copy.copy(model)
     if inside := getattr(core.attend, "inside", None):
         own.context = partial(_inside, model.context, inside)
@@ -163,7 +163,7 @@ def _calls(model: Wrapper) -> int:
 def _look(model: Wrapper) -> Found | None:
     """Return the cores of a call, and the softmaxes of none; None if torch can't trace it."""
     try:
-        seen: Found = _called(model, lambda _, *xs: found(traced(model, xs)))
+        seen: Found = _called(model, lambda _, *xs: look(model, xs))
     except Untraceable:
         _called(model, Wrapper.__call__)  # the library may refuse it, which is the better reason
         return None

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from bench.modules.core import Adaptable
-from bench.modules.inputs import is_function, with_input
-from bench.modules.wrapper import Wrapper, X
+from bench.modules.inputs import Arguments, by_function, is_function
+from bench.modules.wrapper import X
 from impls.contract import Unresolved, Unsupported
 
 TOKENS = 128
@@ -37,6 +37,9 @@ INSTALL = f"pip install{PINS} timm torchvision transformers"
 """How to get the libraries; `nox -s advise` does it by itself."""
 
 Options = dict[str, Any]
+
+Source = tuple[nn.Module, tuple[int, ...], Arguments | None]
+"""A model, the usual item of its input, and the arguments of its call, None for x alone."""
 
 
 def library(name: str) -> Any:
@@ -72,7 +75,7 @@ def _declared() -> torch.library.Library:
     return declared
 
 
-def _timm(name: str, given: Any, options: Options, *, is_outer: bool) -> Wrapper:
+def _timm(name: str, _given: Any, options: Options) -> Source:
     timm = library("timm")
     if not timm.is_model(name):
         raise Unresolved(_unknown("timm", name, timm.list_models()))
@@ -80,11 +83,10 @@ def _timm(name: str, given: Any, options: Options, *, is_outer: bool) -> Wrapper
     inner = constructed(name, lambda: timm.create_model(name, pretrained=False, **options))
     channels, *sides = inner.default_cfg["input_size"]
     sides = sides if size is None else [size, size] if isinstance(size, int) else [*size]
-    usual = (options.get("in_chans", channels), *sides)
-    return with_input(inner, given, usual, is_outer=is_outer)
+    return inner, (options.get("in_chans", channels), *sides), None
 
 
-def _torchvision(name: str, given: Any, options: Options, *, is_outer: bool) -> Wrapper:
+def _torchvision(name: str, given: Any, options: Options) -> Source:
     models = library("torchvision").models
     if name not in models.list_models():
         raise Unresolved(_unknown("torchvision", name, models.list_models()))
@@ -96,27 +98,26 @@ def _torchvision(name: str, given: Any, options: Options, *, is_outer: bool) -> 
     side = next((each for each in (getattr(inner, "image_size", None), *of_weights) if isinstance(each, int)), None)
     if side is None and given is None:
         raise Unresolved(_no_size(f"torchvision:{name}", options))
-    return with_input(inner, given, (3, side or 0, side or 0), is_outer=is_outer)
+    return inner, (3, side or 0, side or 0), None
 
 
-def _transformers(name: str, given: Any, options: Options, *, is_outer: bool) -> Wrapper:
+def _transformers(name: str, given: Any, options: Options) -> Source:
     transformers = library("transformers")
     tokens, padding = options.pop("tokens", None), options.pop("padding", None)
     config = _config(transformers, name, options)
     inner = constructed(f"AutoModel of {name}", lambda: transformers.AutoModel.from_config(config))
     if is_function(given):
-        return with_input(inner, given, is_outer=is_outer)
+        return inner, (), None
     if inner.main_input_name == "pixel_values":
         side = getattr(config, "image_size", None)
         if side is None and given is None:
             raise Unresolved(_no_size(f"transformers:{name}", options))
         height, width = side if isinstance(side, list | tuple) else (side, side)
-        usual = (getattr(config, "num_channels", 3), height, width)
-        return with_input(inner, given, usual, ((), {"pixel_values": X}))
+        return inner, (getattr(config, "num_channels", 3), height, width), ((), {"pixel_values": X})
     if inner.main_input_name != "input_ids" or "inputs_embeds" not in inspect.signature(inner.forward).parameters:
         raise Unresolved(
-            f"transformers:{name} takes {inner.main_input_name}; expected a model of images or of texts, or "
-            "[input=mymodel:inputs], a function that returns its inputs by name"
+            f"transformers:{name} takes {inner.main_input_name}, which is neither an image nor a text; write "
+            f"{by_function(f'transformers:{name}')}"
         )
     if given is not None:
         raise Unresolved(
@@ -131,7 +132,7 @@ def _transformers(name: str, given: Any, options: Options, *, is_outer: bool) ->
         kwargs["decoder_inputs_embeds"] = X
     if padding:
         kwargs["attention_mask"] = (torch.arange(tokens)[None] < tokens - padding).long()
-    return Adaptable(inner, ((tokens, inner.get_input_embeddings().embedding_dim),), (), kwargs, batch=1)
+    return inner, (tokens, inner.get_input_embeddings().embedding_dim), ((), kwargs)
 
 
 def _config(transformers: Any, name: str, options: Options) -> Any:
@@ -178,8 +179,9 @@ def _unknown(library_name: str, name: str, names: Iterable[str]) -> str:
     return f"{library_name} has no model {name!r}; expected one of its {len(every)} names{hint}"
 
 
-SOURCES: Mapping[str, Callable[..., Wrapper]] = {
+SOURCES: Mapping[str, Callable[..., Source]] = {
     "timm": _timm,
     "torchvision": _torchvision,
     "transformers": _transformers,
 }
+"""By each library's name, what makes a model from its name, the input that is given for it, and options."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from impls.contract import Attend, Unresolved, Unsupported
+from impls.sameness import are_same
 from impls.sdpa_calls import SDPAReplaced, any_dimensions, names_of_sdpa, stand_in
 
 NOTHING = contextlib.nullcontext()
@@ -32,28 +33,24 @@ X = Given()
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor among the arguments, which the wrapper holds under a name; the batch expands a dimension if it has one.
-
-    `batch_dim` is that dimension, None if the tensor has no batch.
-    """
+    """A tensor among the arguments, which the wrapper holds under a name; one `of_items` has the same row for each."""
 
     name: str
-    batch_dim: int | None
+    of_items: bool
 
 
 class Wrapper(nn.Module):
     """A module that is called with inputs `[B, *item]` alone, one for each of `items`, and returns its first tensor.
 
     `inner` is the module, `args` and `kwargs` are its arguments, in which a Given stands in place of an input.
-    Other tensors among them are held; those of the first item are used for every item.
-    `batch` is the number of items of the call from which the arguments are, 0 if they are from none.
-    `group` is the number of rows of the inner x for each item, such as the windows of an image. `batch_dim` is 1 if
-    the module has its batch in the second dimension: inputs and output are turned then. `embedding` is the path of an
-    `nn.Embedding` inside that returns x in place of rows for token ids.
+    Other tensors among them are held. They are those of a call with `batch` items.
+    `rows` is the number of rows of the inner x for each item, such as the windows of an image. `embedding` is the path
+    of an `nn.Embedding` inside that returns x in place of rows for token ids.
     `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
     `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and may be asked for all
-    of CORE_KEYWORDS. Calls run inside `context()`. `adapted_by` says how the core was replaced, and `returned` what a
-    call returned if it was no tensor.
+    of CORE_KEYWORDS. Calls run inside `context()`. `adapted_by` says how the core was replaced, `returned` what a call
+    returned if it was no tensor, and `guessed` which parameters of the constructor got a column by a name that may mean
+    something else.
     """
 
     def __init__(
@@ -63,9 +60,8 @@ class Wrapper(nn.Module):
         args: tuple[Any, ...] = (X,),
         kwargs: Mapping[str, Any] | None = None,
         *,
-        batch: int = 0,
-        group: int = 1,
-        batch_dim: int = 0,
+        batch: int = 1,
+        rows: int = 1,
         embedding: str = "",
         forms: Mapping[str, Any] | None = None,
     ) -> None:
@@ -73,29 +69,27 @@ class Wrapper(nn.Module):
         self.inner = inner
         self.items = items
         self.batch = batch
-        self.group = group
-        self.batch_dim = batch_dim
+        self.rows = rows
         self.embedding = embedding
         if embedding:
             _let_take_place(inner.get_submodule(embedding))
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
         self.names = names_of_sdpa(inner)
-        self.adapted_by = self.returned = ""
-        hold = functools.partial(self._hold, batch)
-        self.args, self.kwargs = changed((args, dict(kwargs or {})), hold)
-        self.forms: dict[str, Any] = changed(dict(forms or {}), hold)
+        self.adapted_by = self.returned = self.guessed = ""
+        self.args, self.kwargs = changed((args, dict(kwargs or {})), self._hold)
+        self.forms: dict[str, Any] = changed(dict(forms or {}), self._hold)
         is_as_inputs = self.args == tuple(map(Given, range(len(items)))) and not self.kwargs
-        self.is_plain = is_as_inputs and group == 1 and not batch_dim and not embedding
+        self.is_plain = is_as_inputs and rows == 1 and not embedding
         """Whether the module takes the inputs as they are, and nothing else."""
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What a reader must know of a call: where the batch is, what x is, and which tensor counts."""
+        """What a reader must know of a call: what x is, which tensor counts, and what the constructor got."""
         words = (
-            "the batch is the second dimension" if self.batch_dim else "",
             f"x is what {self.embedding} returns for token ids" if self.embedding else "",
             f"the first tensor of {self.returned} counts" if self.returned else "",
+            self.guessed,
         )
         return tuple(filter(None, words))
 
@@ -104,9 +98,9 @@ class Wrapper(nn.Module):
         """The tensors that it holds, which the module gets as arguments."""
         return [*self._buffers.values()]  # type: ignore[list-item]  # each is held
 
-    def zeros(self, batch: int = 1, **of: Any) -> tuple[Tensor, ...]:
-        """Return inputs of zeros for so many items."""
-        return tuple(torch.zeros(batch, *item, **of) for item in self.items)
+    def zeros(self, **of: Any) -> tuple[Tensor, ...]:
+        """Return inputs of zeros, for as many items as the arguments have."""
+        return tuple(torch.zeros(self.batch, *item, **of) for item in self.items)
 
     def __call__(self, *xs: Tensor) -> Tensor:
         """Return what `forward` does; hooks, which a wrapper has none of, would take microseconds."""
@@ -117,8 +111,7 @@ class Wrapper(nn.Module):
         if self.is_plain and self.attend is None and self.context is contextlib.nullcontext:  # it saves microseconds
             output = self._modules["inner"](*xs)  # type: ignore[misc]  # it is there
             return output if isinstance(output, Tensor) else self._first(output)
-        inner = (xs[0].flatten(0, 1), *xs[1:]) if self.group > 1 else xs
-        args, kwargs = changed((self.args, self.kwargs), functools.partial(self._filled, inner))
+        args, kwargs = changed((self.args, self.kwargs), functools.partial(self._filled, xs))
         with (
             self.context(),
             NOTHING if self.attend is None else _put_in(self.attend, self.names),
@@ -126,8 +119,7 @@ class Wrapper(nn.Module):
         ):
             output = self.inner(*args, **kwargs)
         y = output if isinstance(output, Tensor) else self._first(output)
-        y = y.transpose(0, 1) if self.batch_dim else y
-        return y.unflatten(0, (xs[0].shape[0], self.group)) if self.group > 1 else y
+        return y.unflatten(0, (len(xs[0]), self.rows)) if self.rows > 1 else y
 
     def __copy__(self) -> "Wrapper":
         """Return a copy that has modules of its own, and shares the weights."""
@@ -142,26 +134,22 @@ class Wrapper(nn.Module):
         self.returned = type(output).__name__
         return first_tensor(output)
 
-    def _hold(self, batch: int, value: Any) -> Any:
+    def _hold(self, value: Any) -> Any:
         """Return what stands in the place of an argument; a tensor becomes a buffer."""
         if not isinstance(value, Tensor):
             return value
-        is_square = value.dim() == 2 and value.shape[0] == value.shape[1]  # a mask of queries and keys
-        name, batch_dim = f"held_{len(self._buffers)}", None
-        if batch and self.batch_dim and value.dim() > 2 and value.shape[1] == batch:
-            batch_dim = 1
-        elif batch and value.shape[:1] == (batch,) and not is_square:
-            batch_dim = 0
-        self.register_buffer(name, (value if batch_dim is None else value.narrow(batch_dim, 0, 1)).detach().clone())
-        return Held(name, batch_dim)
+        has_rows = value.shape[:1] == (self.batch,)
+        name = f"held_{len(self._buffers)}"
+        self.register_buffer(name, value.detach().clone())
+        return Held(name, has_rows and are_same(value, value[:1].expand_as(value)))
 
     def _filled(self, xs: tuple[Tensor, ...], value: Any) -> Any:
         if isinstance(value, Held):
-            held = self.get_buffer(value.name)
-            return held if value.batch_dim is None else expanded(held, value.batch_dim, xs[0].shape[0])
+            held, items = self.get_buffer(value.name), len(xs[0])
+            return held[:1].expand(items, *held.shape[1:]) if value.of_items and items != len(held) else held
         if not isinstance(value, Given):
             return value
-        return xs[value.number].transpose(0, 1) if self.batch_dim else xs[value.number]
+        return xs[value.number].flatten(0, 1) if self.rows > 1 else xs[value.number]
 
 
 def _let_take_place(embedding: nn.Module) -> None:
@@ -204,11 +192,6 @@ def copied(module: nn.Module, shared: Mapping[int, Tensor] | None = None) -> Any
     left = (each for of in module.modules() for each in tree_leaves([*vars(of).values()]) if isinstance(each, Tensor))
     known = {id(each): each.detach() for each in left if not each.is_leaf}
     return copy.deepcopy(module, {**known, **(shared or {})})
-
-
-def expanded(tensor: Tensor, dim: int, size: int) -> Tensor:
-    """Return a tensor with a dimension of size 1 expanded."""
-    return tensor.expand(*tensor.shape[:dim], size, *tensor.shape[dim + 1 :])
 
 
 def changed(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -94,13 +94,14 @@ def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> 
 
     The module is searched in the folders of `path`, and not imported: a worker does that, and says what it lacks.
     """
-    module = name_of(name).module
+    parsed = name_of(name)
+    module = parsed.module
     importlib.invalidate_caches()
     if _find(module, path):
         return ""
     near = "" if "." in module else suggestion(module, sorted(file.stem for file in Path().glob("*.py")))
     return (
-        f"{kind} {name.partition('[')[0]!r}: there is no module {module}; "
+        f"{kind} {parsed.base!r}: there is no module {module}; "
         f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH, or be installed here{near}"
     )
 
@@ -139,13 +140,15 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
         parsed = name_of(name)
     except ValueError as error:
         return [str(error)]
-    module, colon, attribute = parsed.base.partition(":")
-    is_known = bool(module and attribute) if colon else not parsed.is_own or parsed.base in known_names()
-    if (colon or not is_known) and (line := misspelled(parsed.base)):
+    is_path = ":" in parsed.base
+    is_known = parsed.module and parsed.attribute if is_path else not parsed.is_own or parsed.base in known_names()
+    if (is_path or not is_known) and (line := misspelled(parsed.base)):
         return [line]
     if not is_known:
         return None
-    if colon:
+    if is_path:
+        if own := [own for own, entry in IMPLEMENTATIONS.items() if entry.function == parsed.base]:
+            return [f"implementation {name!r} is called {own[0]} here; write {own[0]}"]
         return [line] if path is not None and (line := mistake_of(name, path)) else []
     return [] if parsed.is_own else _wrong_options(parsed)
 

@@ -11,9 +11,9 @@ from bench.measure import shares
 from bench.measure.subjects import Subject
 from bench.measure.workload import Workload
 from bench.modules.core import wrapped
-from bench.modules.graph.cores import Core, Found, found
+from bench.modules.graph.cores import Found, Site, look
 from bench.modules.graph.running import check
-from bench.modules.graph.tracing import Traced, module_of, traced, where
+from bench.modules.graph.tracing import module_of, where
 from bench.profiling.tables import LINE
 from bench.store.profile import CORE
 
@@ -24,14 +24,14 @@ def subject(work: Workload) -> Subject:
     Raises `impls.Unsupported` if the layer can't be traced, or decides by the values of its inputs.
     """
     model, xs = wrapped(work.layer, tuple(shape[1:] for shape in work.shapes)), work.inputs()
-    graph = traced(model, xs)
-    check(graph, model, xs)
-    return Subject(model, _labelled(graph, found(graph)))
+    of = look(model, xs)
+    check(of.graph, model, xs)
+    return Subject(model, _labelled(of))
 
 
-def _labelled(graph: Traced, of: Found) -> GraphModule:
-    numbers, every, modules = shares.belongs(graph, of), shares.parts(of), {**dict(graph.inner.named_modules())}
-    labels = {}
+def _labelled(of: Found) -> GraphModule:
+    numbers, every, graph, labels = shares.belongs(of), shares.parts(of), of.graph, {}
+    modules = dict(graph.inner.named_modules())
     for node in graph.module.graph.nodes:
         if node.op == "call_function":
             part = every[numbers[node]] if node in numbers else ""
@@ -41,11 +41,11 @@ def _labelled(graph: Traced, of: Found) -> GraphModule:
 
 def _stage(node: Node, part: shares.Part, modules: Mapping[str, nn.Module]) -> str:
     """Return what the stage of a node is called: the part that it belongs to, or the module that calls it."""
-    path = _kind(module_of(node) if isinstance(part, str) else part.layer, modules)
     if isinstance(part, str):
-        return path
-    lines = _short(part.lines or where(part.node))
-    return f"{CORE} of {path}, {lines}" if isinstance(part, Core) else f"softmax of no core in {path}, {lines}"
+        return _kind(module_of(node), modules)
+    facts = part.core if isinstance(part, Site) else part.softmax
+    path, lines = _kind(facts.layer, modules), _short(facts.lines or where(part.node))
+    return f"{CORE} of {path}, {lines}" if isinstance(part, Site) else f"softmax of no core in {path}, {lines}"
 
 
 def _kind(path: str, modules: Mapping[str, nn.Module]) -> str:

@@ -5,11 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from bench.analyse.advice import LITTLE, Advice, alternative
 from bench.analyse.flags import launch_bound
 from bench.analyse.rows import Row, grouped
 from bench.analyse.standing import ALONE, FASTEST, NOTHING
 from bench.plan.case import AS_IS, OF_LAYERS
+from bench.plan.core import Core
 from bench.show import intervals
 from bench.show.answer import bound_by_host, speedup_cell, within, words
 from bench.show.blocks import GAP, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Lines, Table
@@ -29,6 +32,8 @@ BACKENDS = {
 
 REASONS = {"same": "the same kernels as the model as it is"}
 """Why a setting was not measured, by a status that says no reason."""
+
+FUNCTION, HEADS = "F.scaled_dot_product_attention", "nn.MultiheadAttention"
 
 NO_GAIN = 1.005
 """A smaller bound is written as 1.00x."""
@@ -112,9 +117,16 @@ def as_object(advice: Advice) -> dict[str, Any]:
         **intervals.as_numbers("layer_share", advice.layer_share),
         **intervals.as_numbers("bound", advice.bound),
         "call_s": advice.call_s,
-        "layers": advice.layers,
-        "softmaxes": advice.softmaxes,
-        "untraced": advice.first["untraced"],
+        "layers": [
+            {"path": kind.core.layer, "count": kind.layers, "cores": kind.cores, "share": kind.share}
+            | structs.asdict(kind.core)
+            | {"proposal": proposal(kind.core) if advice.is_inline else []}
+            for kind in advice.layers
+        ],
+        "softmaxes": [
+            {**structs.asdict(of.softmax), "layers": of.layers, "share": of.share} for of in advice.softmaxes
+        ],
+        "untraced": advice.first.untraced,
         "baseline": _finite(alternative(AS_IS, advice.as_is or None, {})),
         "alternatives": [*map(_finite, advice.alternatives)],
         "recommendation": advice.recommendation,
@@ -135,13 +147,13 @@ def about(advice: Advice) -> str:
 
 def bound(advice: Advice) -> str:
     """Return the first line: the share of the time in attention, and the most that this leaves to gain."""
-    if advice.first["untraced"]:
-        return f"The share of attention is unknown: {advice.first['untraced']}"
+    if advice.first.untraced:
+        return f"The share of attention is unknown: {advice.first.untraced}"
     if not advice.layers:
-        number = sum(len(each["layers"]) for each in advice.softmaxes)
+        number = sum(len(each.layers) for each in advice.softmaxes)
         return f"No replaceable attention was found, but {counted(number, 'softmax', 'softmaxes')}"
     what = f"{'Replaceable attention' if advice.softmaxes else 'Attention'} takes {share(advice.share)} of the time"
-    if advice.first["has_whole"]:
+    if advice.first.has_whole:
         return f"{what} when traced; the model itself runs whole layers as one operator, so settings change more"
     high = advice.bound.high if advice.bound.is_known else advice.bound.value
     if not high <= MOST_FACTOR * advice.bound.value:
@@ -158,8 +170,10 @@ def share(of: Interval) -> str:
 
 def layers(advice: Advice) -> list[str]:
     """Return how many attention cores there are, which operators compute them, and what their layers take."""
-    cores = advice.first["cores"]
-    operators, classes = (listed([*dict.fromkeys(core[name] for core in cores)]) for name in ("operator", "class_name"))
+    cores = advice.first.cores
+    operators, classes = (
+        listed([*dict.fromkeys(getattr(core, name) for core in cores)]) for name in ("operator", "class_name")
+    )
     number = counted(len(cores), "attention core")
     whole = f"with projections these layers take {share(advice.layer_share)} of the time"
     return [f"{number} ({operators}) in {classes}; {whole}"] if cores else []
@@ -168,9 +182,9 @@ def layers(advice: Advice) -> list[str]:
 def softmaxes(advice: Advice) -> list[str]:
     """Return where softmaxes belong to no core, their share of the time and why, in one line."""
     places = [
-        f"{counted(len(each['layers']), 'softmax', 'softmaxes')} at {each['lines']} "
-        f"({100 * each['share']:.1f}% of the time: {each['reason']})"
-        for each in sorted(advice.softmaxes, key=lambda each: -each["share"])
+        f"{counted(len(each.layers), 'softmax', 'softmaxes')} at {each.softmax.lines} "
+        f"({100 * each.share:.1f}% of the time: {each.softmax.reason})"
+        for each in sorted(advice.softmaxes, key=lambda each: -each.share)
     ]
     return [f"not replaced: {listed(places)}"] if places else []
 
@@ -196,34 +210,58 @@ def recommendation(advice: Advice) -> str:
     use = f"Use {of.name}: {cost}, {gain} as fast as the model as it is."
     if not advice.by_graph:
         return use
-    is_known = any(map(_has_line, advice.layers))
+    is_known = any(_has_line(kind.core) for kind in advice.layers)
     how = "Write the lines above in the source." if is_known else "There is no line to write for it yet."
     return f"{use} It was measured in the traced model ({graph}). {how}"
 
 
 def rewriting(advice: Advice) -> list[str]:
     """Return what can be written in place of cores that the model's source computes, or what prevents it."""
-    obstacles = dict.fromkeys(str(each["obstacle"]) for each in advice.layers if each.get("obstacle"))
+    cores = [kind.core for kind in advice.layers]
+    obstacles = dict.fromkeys(core.obstacle for core in cores if core.obstacle)
     lines = [f"nothing can take the place of a core here: {each}" for each in obstacles]
-    places = dict.fromkeys(str(each["lines"]) for each in advice.layers if _has_line(each))
+    narrow = {(core.shapes[0][-1], core.shapes[2][-1]) for core in cores if core.shapes[2][-1] < core.shapes[0][-1]}
+    lines += [
+        f"values have {of_v} channels and queries {of_q}: values padded to {of_q} may let a fused kernel run"
+        for of_q, of_v in sorted(narrow)
+    ]
+    places = dict.fromkeys(core.lines for core in cores if _has_line(core)) if advice.is_inline else {}
     if not places:
         return lines
-    return [*lines, f"the model's source computes attention inline at {', '.join(places)}; write there:"]
+    return [*lines, f"the model's source computes attention inline at {', '.join(filter(None, places))}; write there:"]
 
 
-def _has_line(of: Mapping[str, Any]) -> bool:
-    """Return whether there is a line to write in place of a core, and no comment alone."""
-    return bool(of.get("proposal")) and not str(of["proposal"][0]).startswith("#")
+def _has_line(core: Core) -> bool:
+    """Return whether there is a line to write in place of a core."""
+    return not (core.is_fused or core.obstacle or core.class_name == HEADS)
 
 
 def proposals(advice: Advice) -> list[str]:
     """Return the lines to write in place of cores that no setting reaches, each for the first kind that has it."""
     first: dict[str, list[str]] = {}
-    for each in advice.layers:
-        if each.get("proposal"):
-            line, *notes = each["proposal"]
-            first.setdefault(line, [f"# {each['path'] or 'the model itself'}", line, *notes])
+    for kind in advice.layers if advice.is_inline else ():
+        if lines := proposal(kind.core):
+            first.setdefault(lines[0], [f"# {kind.core.layer or 'the model itself'}", *lines])
     return [line for lines in first.values() for line in lines]
+
+
+def proposal(core: Core) -> list[str]:
+    """Return the call of torch's function that computes a core, and comments on its operands; empty without one."""
+    if core.is_fused or core.obstacle:
+        return []
+    if core.class_name == HEADS:
+        return [f"# {core.lines}: {HEADS} calls {FUNCTION} if it is given need_weights=False"]
+    mask = ["is_causal=True"] if core.is_causal else ["attn_mask=mask"] if core.mask else []
+    q, k, v = map(list, core.shapes)
+    notes = [f"in place of {core.lines or 'the core'}: {core.dtype} q {q}, k {k}, v {v}"]
+    if core.mask and not core.is_causal:
+        notes.append(f"mask, in this call: {core.mask}; it is added to scores, or True where they count")
+    if core.unread:
+        notes.append(f"return None for the weights at {core.unread}: nothing reads them")
+    return [
+        f"{FUNCTION}({', '.join(['q', 'k', 'v', *mask, f'scale={core.scale:.6g}'])})",
+        *(f"# {each}" for each in notes),
+    ]
 
 
 def not_measured(advice: Advice) -> list[str]:
@@ -240,7 +278,7 @@ def not_measured(advice: Advice) -> list[str]:
 def to_paste(advice: Advice) -> list[str]:
     """Return the lines that bring what is recommended into a program, empty if they stand above or are not known."""
     best = advice.recommendation
-    return [] if best is None or advice.by_graph else paste(advice.first["paste"], best)
+    return [] if best is None or advice.by_graph else paste(advice.first.paste, best)
 
 
 def paste(switch: Mapping[str, Sequence[str]], name: str) -> list[str]:

@@ -3,26 +3,57 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from bench.plan.case import Point
+from bench.plan.core import Core, Softmax
 from bench.plan.errors import CannotWrite, refusing
 from bench.store import files
 
 LOOK = "look.json"
 """What was seen at the models of a run: for each point what each process reported, nothing derived."""
 
-Seen = Mapping[str, Any]
-"""What one process saw: `cores`, `calls`, `others`, `untraced`, `kernels`, `has_whole`, `settings`, `paste`.
 
-`bench.measure.look` writes it.
-"""
+class Times(Struct, frozen=True):
+    """The seconds of a plain call, and those of a profiled one: in all, in each core and other softmax, in layers."""
+
+    plain_s: float
+    total_s: float = 0.0
+    cores: tuple[float, ...] = ()
+    others: tuple[float, ...] = ()
+    layers: float = 0.0
+
+
+class Tried(Struct, frozen=True):
+    """Whether a model has a setting, why not, and how the core was replaced."""
+
+    status: str
+    detail: str = ""
+    by: str = ""
+
+
+class Seen(Struct, frozen=True):
+    """What one process saw at a model.
+
+    `untraced` says why there is no graph, and so no core. `kernels` are the operators of attention in a plain call;
+    `has_whole` if one of them computes a whole layer. `paste` has the lines that set the switch of the model's library.
+    """
+
+    cores: tuple[Core, ...] = ()
+    others: tuple[Softmax, ...] = ()
+    untraced: str = ""
+    calls: tuple[Times, ...] = ()
+    kernels: tuple[str, ...] = ()
+    has_whole: bool = False
+    settings: dict[str, Tried] = {}
+    paste: dict[str, tuple[str, ...]] = {}
 
 
 def save_looks(looks: Mapping[Point, Sequence[Seen]], run: Path) -> None:
     """Write look.json of a run, in a folder that git leaves out if it is new; raises CannotWrite if that fails."""
     is_new = not run.is_dir() or not any(run.iterdir())
-    content = [{"point": dataclasses.asdict(point), "processes": [*seen]} for point, seen in looks.items()]
+    content = [{"point": dataclasses.asdict(point), "processes": to_builtins(seen)} for point, seen in looks.items()]
     with refusing(f"{run / LOOK} can't be written", CannotWrite):
         files.replace_json(run / LOOK, {"looks": content})
     if is_new:

@@ -2,7 +2,8 @@
 
 The keywords mean what they mean for `F.scaled_dot_product_attention`. `mask` is None or "causal": query i sees the keys
 0 to i. `attn_mask` is broadcast to `[B, H, Nq, Nk]`: a key takes part where it is True, or a floating one is added to
-the scores. With `enable_gqa` k and v have fewer heads, each for a group of consecutive heads of q.
+the scores. With `enable_gqa` k and v have fewer heads, each for a group of consecutive heads of q; `impls.contract`
+repeats them for a core without it.
 A query whose keys are all hidden gives zeros, but for `eager.attend`, whose layers have none.
 Here is what the cores share.
 """

@@ -7,15 +7,9 @@ from impls.contract import repeated, with_attend
 
 
 def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    mask: str | None = None,
-    attn_mask: Tensor | None = None,
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None,
     enable_gqa: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return `softmax((q·scale) kᵀ) v`, with the scale on the queries as the source writes it.
 
     q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
@@ -31,15 +25,9 @@ def attend(
 
 
 def attend_safely(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    mask: str | None = None,
-    attn_mask: Tensor | None = None,
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None,
     enable_gqa: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the same, with zeros for a query whose keys are all hidden, as torch's function has.
 
     This takes two more passes over the scores. It is used in modules of packages, whose masks may have such queries.

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-from impls.contract import Implementation, Unsupported, compiling, with_attend
+from impls.contract import Implementation, Unsupported, with_attend
 
 
-@compiling
 def adapt(layer: nn.Module) -> Implementation:
     """Return the layer with `flex_attention(q, k, v, scale=scale)`, and a block mask if the layer is causal.
 
@@ -22,15 +21,9 @@ def adapt(layer: nn.Module) -> Implementation:
     compiled = torch.compile(flex_attention, dynamic=False)
 
     def attend(
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        scale: float,
-        *,
-        mask: str | None = None,
-        attn_mask: Tensor | None = None,
+        q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None,
         enable_gqa: bool = False,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         queries, keys = q.shape[-2], k.shape[-2]
         block_mask = None if mask is None else _causal(queries, keys, str(q.device))
         score_mod = None if attn_mask is None else _masking(attn_mask.expand(*q.shape[:-1], keys))

@@ -4,26 +4,17 @@ import torch
 from torch import Tensor
 
 from impls.attend import hide
-from impls.contract import repeated, with_attend
+from impls.contract import with_attend
 
 
 def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    mask: str | None = None,
-    attn_mask: Tensor | None = None,
-    enable_gqa: bool = False,
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None
 ) -> Tensor:
     """Return attention computed for one head after the other, with the softmax written out.
 
     q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     Source: Karim, "Illustrated: Self-Attention" (2019), steps 4 to 7, after Vaswani et al. 2017.
     """
-    if enable_gqa:
-        k, v = repeated(q, k, v)
     if attn_mask is not None:
         attn_mask = attn_mask.expand(*q.shape[:-1], k.shape[-2])
     heads = [

@@ -5,20 +5,13 @@ from torch import Tensor
 
 from impls.attend import hide
 from impls.catalogue import BLOCK_TOKENS
-from impls.contract import repeated, with_attend
+from impls.contract import with_attend
 
 
 def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    mask: str | None = None,
-    attn_mask: Tensor | None = None,
-    enable_gqa: bool = False,
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None,
     block_tokens: int = BLOCK_TOKENS,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return attention accumulated block by block; the `[Nq, Nk]` scores never exist as a whole.
 
     q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
@@ -26,8 +19,6 @@ def attend(
     If gradients are recorded, autograd keeps every block, so the memory is quadratic again.
     Source: Milakov and Gimelshein 2018, arXiv 1805.02867; Rabe and Staats 2021, arXiv 2112.05682.
     """
-    if enable_gqa:
-        k, v = repeated(q, k, v)
     q = q * scale
     # finite, and no larger than any score that isn't hidden
     maximum = q.new_full((*q.shape[:-1], 1), torch.finfo(q.dtype).min)  # [B, H, Nq, 1]

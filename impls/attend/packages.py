@@ -4,12 +4,13 @@ Each gets the package's function first, then what an attend gets.
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from impls.catalogue import IMPLEMENTATIONS
 from impls.contract import Adapt, Attend, Implementation, Unresolved, Unsupported, imported, with_attend
 from impls.packing import Packing
 
@@ -45,16 +46,23 @@ def efficient(
     function: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None
 ) -> Tensor:
     """Call `memory_efficient_attention` of xformers on `[B, N, H, D]`."""
-    bias = None if mask is None else imported("xformers.ops:LowerTriangularMask", "its causal mask")()
+    bias = None if mask is None else _lower_triangular()
     output: Tensor = function(*_tokens_first(q, k, v), attn_bias=bias, scale=scale)
     return output.transpose(1, 2)
 
 
-def of_package(path: str, call: Callable[..., Tensor]) -> Adapt:
-    """Return the adapter that calls the package's function at `module:attribute`.
+@cache
+def _lower_triangular() -> Any:
+    """Return the causal mask of xformers, which is an object of its own."""
+    return imported("xformers.ops:LowerTriangularMask", "the causal mask of xformers")()
+
+
+def of_package(name: str, call: Callable[..., Tensor]) -> Adapt:
+    """Return the adapter of an implementation that calls its package's function.
 
     A package that can't be imported, and what it refuses, is `Unsupported` in its own words.
     """
+    path = IMPLEMENTATIONS[name].function
 
     def adapt(layer: nn.Module, **options: Any) -> Implementation:
         try:
@@ -94,8 +102,8 @@ def _first(result: Any) -> Tensor:
     return output
 
 
-flash_attn = of_package("flash_attn:flash_attn_func", flash)
-flash_attn_3 = of_package("flash_attn_interface:flash_attn_func", flash)
-flash_attn_4 = of_package("flash_attn.cute:flash_attn_func", flash)
-flash_attn_varlen = of_package("flash_attn:flash_attn_varlen_func", flash_packed)
-xformers = of_package("xformers.ops:memory_efficient_attention", efficient)
+flash_attn = of_package("flash_attn", flash)
+flash_attn_3 = of_package("flash_attn_3", flash)
+flash_attn_4 = of_package("flash_attn_4", flash)
+flash_attn_varlen = of_package("flash_attn_varlen", flash_packed)
+xformers = of_package("xformers", efficient)

@@ -3,34 +3,22 @@
 A token attends to those of its own item; with a causal mask to itself and those before it there.
 """
 
-import inspect
-from functools import cache
-from typing import Any
-
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from torch.nn.attention.varlen import varlen_attn
 
 from impls.attend import sdpa
 from impls.catalogue import CAUSAL
-from impls.contract import Implementation, Unsupported, compiling, with_attend
+from impls.contract import Implementation, Unsupported, with_attend
 from impls.packing import Packing
-
-BUILDS = BATCH, CALL = ("batch", "call")
-"""When `flex_packed` builds its mask: once for a batch, as the layers of a model share it, or in each call."""
 
 
 def attend_by_item(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    packing: Packing,
-    mask: str | None = None,
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None,
     enable_gqa: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the cores of the items, computed one after the other by `scaled_dot_product_attention`."""
     parts = [
         sdpa.attend(q[:, :, begin:end], k[:, :, begin:end], v[:, :, begin:end], scale, mask=mask, enable_gqa=enable_gqa)
@@ -71,62 +59,43 @@ def attend_varlen(
 ) -> Tensor:
     """Return torch's `varlen_attn`, which takes packed items as FlashAttention's function for them does.
 
-    Raises `Unsupported` on a CPU, in a torch without it, and for what it can't compute.
+    Raises `Unsupported` on a CPU, and for types of more than two bytes. Fewer heads of keys are repeated: torch before
+    2.12 takes none.
     Source: `torch.nn.attention.varlen`, PyTorch documentation.
     """
-    function, causal = _varlen(q.device.type, q.dtype)
-    packed = (each[0].transpose(0, 1) for each in (q, k, v))  # [T, H, D]
-    asked = causal if mask == CAUSAL else {}
-    longest = packing.longest
-    o: Tensor = function(*packed, packing.offsets, packing.offsets, longest, longest, scale=scale, **asked)
+    _check_varlen(q)
+    qs, ks, vs = (each[0].transpose(0, 1) for each in (q, k, v))  # [T, H, D]
+    ends, longest, window = packing.offsets, packing.longest, (-1, 0) if mask == CAUSAL else (-1, -1)
+    o = varlen_attn(qs, ks, vs, ends, ends, longest, longest, scale=scale, window_size=window)
+    assert isinstance(o, Tensor)
     return o.transpose(0, 1).unsqueeze(0)
 
 
-@cache
-def _varlen(device_type: str, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
-    """Return torch's function for packed items, and what makes it causal there; raises Unsupported if it can't compute.
-
-    Fewer heads of keys are repeated: torch before 2.13 takes none.
-    """
-    if device_type == "cpu":
+def _check_varlen(q: Tensor) -> None:
+    if q.device.type == "cpu":
         raise Unsupported("torch.nn.attention.varlen computes on a GPU alone")
-    if dtype.itemsize > 2:  # bytes
-        raise Unsupported(f"torch.nn.attention.varlen needs bfloat16 or float16, got {dtype}")
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError:
-        raise Unsupported(f"torch.nn.attention.varlen needs torch 2.10 or newer, got {torch.__version__}") from None
-    has_window = "window_size" in inspect.signature(varlen_attn).parameters
-    return varlen_attn, {"window_size": (-1, 0)} if has_window else {"is_causal": True}
+    if q.dtype.itemsize > 2:  # bytes
+        raise Unsupported(f"torch.nn.attention.varlen needs bfloat16 or float16, got {q.dtype}")
 
 
-@compiling
-def adapt_flex(layer: nn.Module, *, build: str = BATCH) -> Implementation:
+def adapt_flex(layer: nn.Module, *, build: str = "batch") -> Implementation:
     """Return the layer with `flex_attention` and a mask of documents: a query sees the keys of its own item.
 
     The block mask is built once for each batch, or with `build=call` in each call.
     Raises `Unsupported` for a layer whose core can't be replaced.
     Source: `torch.nn.attention.flex_attention`, PyTorch documentation.
     """
-    if build not in BUILDS:
-        raise Unsupported(f"build must be {' or '.join(BUILDS)}, got {build!r}")
     compiled = torch.compile(flex_attention, dynamic=False)
 
     def attend(
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        scale: float,
-        *,
-        packing: Packing,
-        mask: str | None = None,
+        q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None,
         enable_gqa: bool = False,
-    ) -> Tensor:
-        block_mask = packing.made if build == BATCH else _documents(packing, mask or "")
+    ) -> Tensor:  # fmt: skip
+        block_mask = packing.made if build == "batch" else _documents(packing, mask or "")
         output: Tensor = compiled(q, k, v, block_mask=block_mask, scale=scale, enable_gqa=enable_gqa)
         return output
 
-    if build == BATCH:
+    if build == "batch":
         attend.apart = _documents  # type: ignore[attr-defined]  # functions take attributes
     return with_attend(attend)(layer)
 

@@ -1,6 +1,6 @@
 """PyTorch's scaled_dot_product_attention, with the backend that PyTorch chooses or with a fixed one.
 
-FlashAttention of other packages is used through torch's registry; no GPU has run those yet.
+With FlashAttention of a package, which `impls.lookup.activate` registers, `adapt_flash` runs that.
 """
 
 import warnings
@@ -11,15 +11,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
-from torch import Tensor, nn
-from torch.nn import attention
+from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from impls.attend import hidden
-from impls.contract import Adapt, Attend, Implementation, Unsupported, repeated, with_attend
-
-GQA = BUILT_IN, REPEAT = ("built-in", "repeat")
-"""The ways to compute fewer heads of keys than of queries."""
+from impls.contract import Attend, Unsupported, repeated, with_attend
 
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 
@@ -51,27 +47,17 @@ def lacks_kernel(error: RuntimeError) -> bool:
 
 
 def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float,
-    *,
-    mask: str | None = None,
-    attn_mask: Tensor | None = None,
-    enable_gqa: bool = False,
-    gqa: str = BUILT_IN,
-) -> Tensor:
+    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None,
+    enable_gqa: bool = False, gqa: str = "built-in",
+) -> Tensor:  # fmt: skip
     """Return `F.scaled_dot_product_attention(q, k, v, scale=scale)`, with `is_causal` for a causal mask.
 
     With fewer heads of keys, `gqa` is "built-in", which is torch's `enable_gqa`, or "repeat", which copies them first.
     q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
-    if gqa not in GQA:
-        raise Unsupported(f"gqa must be {' or '.join(GQA)}, got {gqa!r}")
-    if enable_gqa and gqa == REPEAT:
-        k, v = repeated(q, k, v)
-        enable_gqa = False
+    if enable_gqa and gqa == "repeat":
+        k, v, enable_gqa = *repeated(q, k, v), False
     if attn_mask is not None and mask is not None:  # some backends refuse both, so they become one tensor
         nothing = False if attn_mask.dtype == torch.bool else float("-inf")
         attn_mask = attn_mask.masked_fill(hidden(q.shape[-2], k.shape[-2], q.device), nothing)
@@ -108,24 +94,8 @@ def pinned(backend: SDPBackend) -> Attend:
     return attend_pinned
 
 
-def registered(version: str) -> Adapt:
-    """Return the adapter of `sdpa` whose flash kernels are those of a package, "FA3" or "FA4".
-
-    They stay in use for the whole process. Source: PyTorch documentation, `torch.nn.attention`.
-    """
-
-    def adapt(layer: nn.Module) -> Implementation:
-        if attention.current_flash_attention_impl() != version:
-            attention.activate_flash_attention_impl(version)
-        return with_attend(pinned(SDPBackend.FLASH_ATTENTION))(layer)
-
-    return adapt
-
-
 adapt = with_attend(attend, "sdpa")
 adapt_math = with_attend(pinned(SDPBackend.MATH))
 adapt_flash = with_attend(pinned(SDPBackend.FLASH_ATTENTION))
 adapt_efficient = with_attend(pinned(SDPBackend.EFFICIENT_ATTENTION))
 adapt_cudnn = with_attend(pinned(SDPBackend.CUDNN_ATTENTION))
-adapt_fa3 = registered("FA3")
-adapt_fa4 = registered("FA4")

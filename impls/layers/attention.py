@@ -155,13 +155,6 @@ class Attention(nn.Module):
             return relative_bias(self.relative_position_bias_table, self.relative_position_index, self.prefix)
         return self.alibi if self.attn_bias == "alibi" else None
 
-    def extra_repr(self) -> str:
-        """Return what the modules inside don't show."""
-        return (
-            f"num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}, scale={self.scale}, rope={self.rope}, "
-            f"attn_bias={self.attn_bias}, window_size={self.window_size}, mask={self.mask}"
-        )
-
 
 def windows(x: Tensor, size: int) -> Tensor:
     """Return tokens `[B, s², C]` of a grid as windows `[B · (s/size)², size², C]`, row by row.

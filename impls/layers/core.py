@@ -69,7 +69,3 @@ class Core(nn.Module):
         if "enable_gqa" in self.asks:
             asked["enable_gqa"] = True
         return self.attend(q, k, v, self.scale, **asked)
-
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return f"scale={self.scale}, attn_bias={self.attn_bias}, mask={self.mask}, asks={self.asks}"

@@ -12,6 +12,9 @@ from impls.contract import Implementation, Unsupported, mask_of
 from impls.layers.attention import Attention
 from impls.layers.vit import ViTAttention
 
+FEATURES = "context, bias, norms of queries and keys, rotary embedding, fewer heads of keys and windows"
+"""What a layer may not have."""
+
 
 def adapt(layer: nn.Module) -> Implementation:
     """Return the layer computed by `nn.MultiheadAttention` without the attention weights (`need_weights=False`).
@@ -39,8 +42,8 @@ def _adapt(layer: nn.Module, *, need_weights: bool) -> Implementation:
     """
     if not isinstance(layer, ViTAttention | Attention):
         raise Unsupported(f"no adapter from {type(layer).__name__} to nn.MultiheadAttention")
-    if isinstance(layer, Attention):
-        _check_features(layer)
+    if isinstance(layer, Attention) and not _is_plain(layer):
+        raise Unsupported(f"nn.MultiheadAttention is used without {FEATURES}")
     chan = layer.proj.in_features
     if layer.qkv.in_features != chan:
         raise Unsupported(f"nn.MultiheadAttention needs token_len = channels, got {layer.qkv.in_features} and {chan}")
@@ -64,18 +67,10 @@ def _adapt(layer: nn.Module, *, need_weights: bool) -> Implementation:
     return whole
 
 
-def _check_features(layer: Attention) -> None:
-    """Raise Unsupported for a layer with more than a mask and items of different lengths."""
-    features = {
-        "fewer heads of keys": layer.num_kv_heads < layer.num_heads,
-        "norm of queries and keys": not isinstance(layer.q_norm, nn.Identity),
-        "rotary embedding": layer.rope != "none",
-        "windows": layer.window_size is not None,
-        "context": not hasattr(layer, "qkv"),
-        "bias": layer.attn_bias != "none",
-    }
-    for each in (name for name, is_there in features.items() if is_there):
-        raise Unsupported(f"this adapter of nn.MultiheadAttention takes no {each}")
+def _is_plain(layer: Attention) -> bool:
+    has_norm = not isinstance(layer.q_norm, nn.Identity)
+    is_grouped, has_places = layer.num_kv_heads < layer.num_heads, layer.rope != "none" or layer.attn_bias != "none"
+    return hasattr(layer, "qkv") and layer.window_size is None and not (has_norm or is_grouped or has_places)
 
 
 def _module(layer: ViTAttention | Attention) -> nn.MultiheadAttention:

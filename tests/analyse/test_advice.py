@@ -8,11 +8,13 @@ import pytest
 from bench.analyse import advice
 from bench.analyse.standing import FASTEST, NAMED, NOTHING, UNDECIDED
 from bench.plan.case import Case
+from bench.plan.core import Softmax
+from bench.store.looks import Tried
 from impls.catalogue import GRAPH
 from tests.make.advice import POINT, advised, compared, core, looks, seen
 from tests.make.records import record
 
-BY_GRAPH = {"eager": {"status": "ok", "detail": "", "by": GRAPH}}
+BY_GRAPH = {"eager": Tried("ok", "", GRAPH)}
 
 
 def test_the_bound_is_amdahls() -> None:
@@ -30,28 +32,27 @@ def test_no_bound_follows_from_a_share_that_may_be_all() -> None:
     answer = advice.seen(POINT, wide)
     assert (answer.share.high, answer.bound.is_known, answer.is_little) == (1.0, False, False)
     for changes in ({"has_whole": True}, {"untraced": "no graph", "cores": []}):
-        answer = advice.seen(POINT, [{**each, **changes} for each in looks()])
+        answer = advice.seen(POINT, looks(**changes))
         assert not answer.bound.is_known
         assert not answer.is_little
-    nothing = advice.seen(POINT, [{**each, "cores": []} for each in looks()])
+    nothing = advice.seen(POINT, looks(cores=[]))
     assert (nothing.bound.is_known, nothing.is_little) == (False, True)
 
 
 def test_softmaxes_of_no_core_have_their_share() -> None:
     """Those of the same lines together, with all of their layers."""
-    others = [{"layer": path, "lines": "model.py:3", "reason": "tanh"} for path in ("a", "b")]
-    others.append({"layer": "c", "lines": "model.py:9", "reason": "a gate"})
+    others = [*(Softmax(path, "model.py:3", "tanh") for path in ("a", "b")), Softmax("c", "model.py:9", "a gate")]
     one, other = advice.seen(POINT, looks(others=others)).softmaxes
-    assert (one["layers"], one["lines"], one["reason"]) == (["a", "b"], "model.py:3", "tanh")
-    assert (one["share"], other["share"]) == pytest.approx((0.2, 0.1), rel=0.05)
+    assert (one.layers, one.softmax) == (["a", "b"], others[0])
+    assert (one.share, other.share) == pytest.approx((0.2, 0.1), rel=0.05)
 
 
 def test_layers_that_are_alike_are_one_kind() -> None:
     """Those with another shape or mask are another, and the longest comes first; one may be called several times."""
     cores = [core("a"), core("b"), core("a"), core("c", mask="float32 [7, 7]")]
     kinds = advice.seen(POINT, [seen(cores, 0.2, 0.3)]).layers
-    assert [(kind["path"], kind["count"], kind["cores"]) for kind in kinds] == [("a", 2, 3), ("c", 1, 1)]
-    assert kinds[0]["share"] == pytest.approx(0.2 * 3 / 4, rel=0.05)
+    assert [(kind.core.layer, kind.layers, kind.cores) for kind in kinds] == [("a", 2, 3), ("c", 1, 1)]
+    assert kinds[0].share == pytest.approx(0.2 * 3 / 4, rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+import msgspec
 import pytest
 
-from bench.analyse.analysed_run import AnalysedRun, load
+from bench.analyse.analysed_run import AnalysedRun
 from bench.cli import main
 from bench.commands import advise
 from bench.engine import model_look
 from bench.engine.model_look import NotSeen
-from bench.engine.race import Race
 from bench.plan.case import Point
 from bench.plan.invocation import ROOT
 from bench.profiling import traces
 from bench.sampling.requests import Look, Shape
-from bench.store.table import cases
 from impls.catalogue import name_of
 from tests.clock import Clock
 from tests.make import advice
@@ -43,8 +42,6 @@ SHAPE = {"num_tokens": 7, "token_len": 12, "channels": 12, "num_heads": 3}
 BATCHES = {"4x5x16": 4, f"{TINY}:inputs": 2}
 """The batch of each input that a name gives here."""
 
-base = Race._base
-
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +62,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch, scripted_workers: Clock) -> Asked:
             if number == 0:
                 asked.append(request.point)
                 scripted_workers.sleep(LOOKED_S)
-            return advice.looks(core_share, **seen)[number]
+            seen_there: dict[str, Any] = msgspec.to_builtins(advice.looks(core_share, **seen)[number])
+            return seen_there
 
         monkeypatch.setattr(model_look, "Pool", MagicMock())
         monkeypatch.setattr(model_look, "asked", look)
@@ -140,18 +138,6 @@ def test_a_graph_is_the_control_of_settings_that_go_by_it(made_up: Asked, tmp_pa
     words = ("--no-compile", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
     content = json.loads(printed("advise", NAMED, *words))
     assert [(each["name"], each["status"]) for each in content["alternatives"]] == [("graph", "ok"), ("eager", "ok")]
-
-
-def test_a_batch_without_time_is_named(
-    made_up: Asked, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the base of one waits, the answer to the other stands, and the command ends well."""
-    made_up()
-    monkeypatch.setattr(Race, "_base", lambda race, entry: entry.point.batch == 1 and base(race, entry))
-    words = ("--batch", "1,2", "--no-compile", "--within", "1s", "--run", tmp_path / "run")
-    output = printed("advise", NAMED, *words)
-    assert output.count("Not measured in this time") == 1
-    assert {case.point.batch for case in cases(load(tmp_path / "run"))} == {1}
 
 
 def test_named_settings_are_measured_alone(made_up: Asked, tmp_path: Path, printed: Printed) -> None:

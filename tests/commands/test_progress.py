@@ -56,14 +56,9 @@ class Shown:
     """The progress of a sweep on a console, which begins with the run, whose clock ends after 90 seconds."""
 
     def __init__(
-        self,
-        sweep: Sweep = SWEEP,
-        *,
-        height: int = 0,
-        width: int = 80,
-        folder: str = "there",
+        self, sweep: Sweep = SWEEP, *, height: int = 0, width: int = 80, folder: str = "there",
         done: tuple[Point, ...] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.out = on(width, height)
         self.progress = Progress(sweep, sweep.points, self.out)
         self.progress.opened(Path(folder))
@@ -127,22 +122,19 @@ def test_a_point_has_one_short_line_in_a_log_and_in_a_terminal(clock: Clock, hei
     assert ("━" in opened) == bool(height)
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 50), (60, 8)])
-def test_the_bar_fits_the_terminal(clock: Clock, width: int, height: int) -> None:
+def test_the_bar_fits_the_terminal(clock: Clock) -> None:
     """It has the time left, the point and what is done there in one line, which goes at the end."""
-    shown = Shown(width=width, height=height)
+    shown = Shown(width=60, height=8)
     clock.now_s += 60
     shown.told(0)
     clock.now_s += 20
     shown.progress.heard(POINTS[1], 1, "sdpa", "rounds")
     line = shown.written().rpartition("\r")[2].rstrip()
-    assert len(line) <= width
+    assert len(line) <= 60
     assert line.endswith("about 1m20s left · N=7 · sdpa: rounds")
     shown.progress.close()
     assert written(shown.out).endswith("\x1b[2K")
 
-
-# a race
 
 OPEN = Answer("sdpa", 0.2, ("sdpa", "eager"), (2.0, 2.0), 2)
 CLOSER = dataclasses.replace(OPEN, bound=0.1, replicates=3)
@@ -168,9 +160,6 @@ def test_a_point_of_a_race_has_a_line_after_its_base_and_another_once_its_answer
     assert [line[:2] for at in (0, 1) for line in shown.told(at)] == at_the_end.split()
 
 
-# the time that is left
-
-
 def left(shown: Shown, at: int, answer: Answer | None = None) -> str:
     """Return the time that is left by the line of a point that is told."""
     (line,) = shown.told(at, answer)
@@ -178,19 +167,14 @@ def left(shown: Shown, at: int, answer: Answer | None = None) -> str:
     return found[1] if found else ""
 
 
-def test_a_race_has_as_long_as_its_clock_says(clock: Clock) -> None:
-    """Points that are done don't change the clock; once all are answered, or the time is over, nothing is left."""
+def test_a_race_has_as_long_as_its_clock_says_and_points_take_as_long_as_others_did(clock: Clock) -> None:
+    """Once all are answered, or the time is over, nothing is left; a point of an earlier session says nothing."""
     clock.now_s = 30.0
     answered = Shown(RACE)
     assert [left(answered, 0, GOOD), left(answered, 1, OPEN), left(answered, 1, GOOD)] == ["1m", "1m", ""]
     clock.now_s = 100.0
     assert left(Shown(RACE), 0, OPEN) == ""
-
-
-def test_points_take_as_long_as_others_did(clock: Clock) -> None:
-    """One that was measured in an earlier session says nothing."""
-    three = dataclasses.replace(SWEEP, points=(*POINTS, point(num_tokens=9)))
-    shown = Shown(three, done=POINTS[:1])
+    shown = Shown(dataclasses.replace(SWEEP, points=(*POINTS, point(num_tokens=9))), done=POINTS[:1])
     assert left(shown, 0) == ""
     clock.now_s += 30.0
     assert left(shown, 1) == "30s"

@@ -24,10 +24,9 @@ import bench.show.terminal.console  # each run forgets what it imports itself
 from bench.analyse.analysed_run import load
 from bench.cli import main
 from bench.plan import names
-from bench.plan.statuses import FINE, INTERRUPTED, UNMEASURED
+from bench.plan.statuses import FINE, INTERRUPTED
 from bench.store import journal
 from bench.store.profile import SUFFIX
-from tests.store.disk import full_after
 
 pytestmark = pytest.mark.slow
 
@@ -234,18 +233,6 @@ def test_a_run_that_was_interrupted_goes_on_where_it_was(scripted: Bench, tmp_pa
     assert set(counts.values()) == {1}
     assert len(load(run)) == 6
     assert len(counts) == 9 * 2  # two implementations and the control at three points
-
-
-def test_a_full_disk_ends_the_run_in_words(tmp_path: Path) -> None:
-    """A journal that can't be written ends the run with a line; what it has is kept."""
-    run, sweep = tmp_path / "a run", tmp_path / "steady.toml"
-    sweep.write_text(STEADY)
-    with full_after(10 * 1024):
-        status, text = ended(begun("--sweep", str(sweep), "--run", str(run)))
-    assert 0 < len(journal.read(run)) < 9 * 2
-    assert status == UNMEASURED, text
-    assert "can't be written" in " ".join(text.split())
-    assert "Traceback" not in text
 
 
 def test_ctrl_c_at_any_moment_ends_with_its_status(tmp_path: Path) -> None:

@@ -9,15 +9,11 @@ import pytest
 
 from bench.cli import main
 from bench.commands import watch
-from bench.commands.watch import Versions
 from bench.plan import names
-from bench.plan.case import Case, Point
-from tests.make.points import vit_s
+from impls.catalogue import name_of
 from tests.make.records import samples
 
 Capture = pytest.CaptureFixture[str]
-
-AT = vit_s()
 
 KERNEL = """
 from impls import with_attend
@@ -43,24 +39,28 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_each_saved_version_has_a_name_of_its_own(kernel: Path, tmp_path: Path) -> None:
-    """A file that was not saved since has not changed; one of a package keeps its name, because it has neighbours."""
+def test_each_saved_version_has_a_name_of_its_own(
+    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was not saved since, or is being replaced, is no version; one of a package keeps its name."""
     folder = tmp_path / "versions"
     folder.mkdir()
-    versions = Versions("watched_kernel:adapt", kernel, folder)
-    assert versions.has_changed()
-    assert not versions.has_changed()
-    assert versions.saved() == "watched_kernel_save_1:adapt"
-    kernel.write_text(KERNEL + "\n# another\n", encoding="utf-8")
-    assert versions.has_changed()
-    assert versions.saved() == "watched_kernel_save_2:adapt"
-    assert [path.read_text(encoding="utf-8") for path in sorted(folder.iterdir())] == [KERNEL, f"{KERNEL}\n# another\n"]
-    kernel.unlink()
-    assert not versions.has_changed()
-    assert Versions("kernels.fast:adapt", kernel, folder).saved() == "kernels.fast:adapt"
+    changes = iter(["", None, "another"])
+
+    def change(_: float) -> None:
+        if (text := next(changes)) is None:
+            kernel.unlink()
+        elif text:
+            kernel.write_text(text, encoding="utf-8")
+
+    monkeypatch.setattr(watch, "sleep", change)
+    found = watch.versions(name_of("watched_kernel:adapt"), kernel, folder)
+    assert [next(found), next(found)] == ["watched_kernel_save_1:adapt", "watched_kernel_save_2:adapt"]
+    assert [path.read_text(encoding="utf-8") for path in sorted(folder.iterdir())] == [KERNEL, "another"]
+    assert next(watch.versions(name_of("kernels.fast:adapt"), kernel, folder)) == "kernels.fast:adapt"
 
 
-def scripted(times_s: dict[str, float], at: Point = AT, host_s: float | None = None) -> Any:
+def scripted(times_s: dict[str, float]) -> Any:
     """Return tries of three replicates whose times are made up; a name without a time is incorrect."""
 
     def member(name: str, number: int) -> Any:
@@ -70,8 +70,7 @@ def scripted(times_s: dict[str, float], at: Point = AT, host_s: float | None = N
             status="incorrect",
             detail=f"output of {name} is off, at tokens 64 to 196: /tmp/x/{name.partition(':')[0]}.py, line 3",
             samples=samples(*(call_s * factor for factor in (1.0, 1.001, 0.999, 1.002, 0.998))),
-            metrics={"error": 1e-7, "kernels": ["bmm"], "host_s": host_s},
-            case=Case(at, name),
+            metrics={"error": 1e-7, "kernels": ["bmm"]},
             doubt="its import takes 3 s in every process",
         )
 
@@ -95,17 +94,6 @@ def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
     assert "incorrect: output of k:adapt is off, at tokens 64 to 196: k.py, line 3\n" in capsys.readouterr().out
 
 
-def test_a_version_whose_caller_waits_for_the_host_is_told_so(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU its launches take longer than its kernels; then a faster kernel changes nothing for who calls it."""
-    monkeypatch.setattr(names, "mistake_of", lambda *_: "")
-    on_gpu = vit_s(device="cuda", timing="device-cold")
-    for host_s, is_told in ((1.5, True), (0.5, False)):
-        assert watch._tried(
-            scripted({"eager": 2.0, "k_save_1:adapt": 1.0}, on_gpu, host_s), "k_save_1:adapt", "", "eager"
-        )
-        assert ("the host needs 1.50 s" in capsys.readouterr().out) is is_told
-
-
 @pytest.mark.slow
 def test_a_kernel_is_measured_as_often_as_it_is_saved(
     kernel: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
@@ -113,13 +101,13 @@ def test_a_kernel_is_measured_as_often_as_it_is_saved(
     """In real processes: right, then wrong from a token on, then Ctrl-C with the command of a duel."""
     changes = iter([KERNEL.replace("return o", "o[:, :, 3:] = 0\n    return o"), None])
 
-    def saved() -> None:
+    def saved(_: float) -> None:
         if (text := next(changes)) is None:
             raise KeyboardInterrupt
         kernel.write_text(text, encoding="utf-8")
         os.utime(kernel, ns=(1, 1))
 
-    monkeypatch.setattr(watch, "_wait", saved)
+    monkeypatch.setattr(watch, "sleep", saved)
     monkeypatch.setattr("bench.engine.trial.ROUNDS_S", 0.05)
     monkeypatch.setattr("bench.engine.trial.REPLICATES", 2)
     shape = ["--batch", "2", "--num-tokens", "7", "--channels", "12", "--num-heads", "2"]

@@ -11,6 +11,7 @@ from bench.engine.worker import Died
 from bench.machine import monotonic
 from bench.plan.errors import WrongRequest
 from bench.sampling.requests import Look, Looked, Shape
+from bench.store.looks import Seen
 from tests.make.points import point
 from tests.refusals import refusal
 
@@ -36,17 +37,17 @@ def replying(reply: Looked | Died) -> tuple[Any, list[Any]]:
 
 def test_the_first_process_tries_the_settings() -> None:
     """The others only look."""
-    pool, requests = replying(Looked("ok", seen={"untraced": ""}))
-    assert model_look.look(pool, [AT], ("eager",), 3, 10.0) == {AT: [{"untraced": ""}] * 3}
+    pool, requests = replying(Looked("ok", seen={"untraced": "a branch"}))
+    assert model_look.look(pool, [AT], ("eager",), 3, 10.0) == {AT: [Seen(untraced="a branch")] * 3}
     assert requests == [Look(AT, 0, ["eager"]), Look(AT, 1, []), Look(AT, 2, [])]
 
 
 def test_no_further_process_looks_if_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """One looks at each point in any case."""
     monkeypatch.setattr(monotonic, "now_s", iter(range(100)).__next__)
-    pool, requests = replying(Looked("ok", seen={"untraced": ""}))
+    pool, requests = replying(Looked("ok", seen={"untraced": "a branch"}))
     points = [AT, dataclasses.replace(AT, batch=4)]
-    assert model_look.look(pool, points, (), 3, 10.0, most_s=0.0) == {at: [{"untraced": ""}] for at in points}
+    assert model_look.look(pool, points, (), 3, 10.0, most_s=0.0) == {at: [Seen(untraced="a branch")] for at in points}
     assert len(requests) == 2
 
 

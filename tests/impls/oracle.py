@@ -72,10 +72,10 @@ def core(at: Any, values: Values, padding: Array | None = None) -> Array:
     return weighted(q, k, v, bias[0], at.mask == "causal", padding)
 
 
-def vit(at: Any, values: Values) -> Array:
+def vit(at: Any, values: Values, scale: float | None = None) -> Array:
     """Return the output of the layer `vit` at a point, or at anything that has its heads and its mask."""
     q, k, v = (_heads(each, at.num_heads) for each in np.split(_linear(values, "qkv", values["input 1"]), 3, axis=-1))
-    o = weighted(q, k, v, np.zeros((at.num_heads, 1, 1)), at.mask == "causal", None)
+    o = weighted(q, k, v, np.zeros((at.num_heads, 1, 1)), at.mask == "causal", None, scale)
     merged, skipped = (np.concatenate([each[:, h] for h in range(at.num_heads)], axis=-1) for each in (o, v))
     return skipped + _linear(values, "proj", merged)
 
@@ -89,13 +89,16 @@ def by_item(formula: Callable[..., Array], at: Any, values: Values, lengths: Seq
     return outputs
 
 
-def weighted(q: Array, k: Array, v: Array, bias: Array, is_causal: bool, padding: Array | None) -> Array:
+def weighted(
+    q: Array, k: Array, v: Array, bias: Array, is_causal: bool, padding: Array | None, scale: float | None = None
+) -> Array:
     """Return the weighted values, item by item and head by head; `padding` `[B, M]` is true at keys that are hidden."""
+    factor = q.shape[-1] ** -0.5 if scale is None else scale
     o = np.zeros(q.shape, np.result_type(q, k, v, bias))
     for b in range(q.shape[0]):
         for h in range(q.shape[1]):
             group = h // (q.shape[1] // k.shape[1])
-            scores = q[b, h] @ k[b, group].T / math.sqrt(q.shape[-1]) + bias[h]
+            scores = q[b, h] @ k[b, group].T * factor + bias[h]
             seen = np.ones(scores.shape, bool)
             if is_causal:
                 seen &= np.arange(scores.shape[1]) <= np.arange(scores.shape[0])[:, None]
@@ -160,15 +163,3 @@ def slope(function: Callable[[Values], Array], values: Values, name: str, direct
     """Return the slope of `sum(y·dy)` if one of the values moves in a direction."""
     moved = function({**values, name: values[name] + 1j * STEP * direction})
     return float((moved.imag * dy).sum() / STEP)
-
-
-def gradients(function: Callable[[Values], Array], values: Values, names: Sequence[str], dy: Array) -> dict[str, Array]:
-    """Return the gradients of `sum(y·dy)` for these values, element by element."""
-    results = {}
-    for name in names:
-        results[name] = np.zeros(values[name].shape)
-        for index in np.ndindex(values[name].shape):
-            unit = np.zeros(values[name].shape)
-            unit[index] = 1.0
-            results[name][index] = slope(function, values, name, unit, dy)
-    return results

@@ -1,6 +1,6 @@
 """The layers by their formulas, in float64 and without torch's help; what the CPU can't run."""
 
-from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from impls import IMPLEMENTATIONS, ViTAttention, versions
+from impls import IMPLEMENTATIONS, ViTAttention
+from impls.lookup import versions
+from tests.impls import oracle
 
 Array = npt.NDArray[np.float64]
-Weights = Mapping[str, Array]
-"""The layer's weights by their names in its state dict; `qkv.bias` may be missing."""
 
 ROUNDING = 1e-12
 """What float64 arithmetic may differ by from itself in another order."""
@@ -35,8 +35,7 @@ PACKED = tuple(name for name, entry in IMPLEMENTATIONS.items() if entry.adapter.
 """What takes packed items, and no layer whose items have one length."""
 
 NOT_EAGER_ON_CPU = (*LACKING, *ON_GPU, *RUNTIMES, *PACKED, "flex")
-"""Left out where every implementation is called at many shapes; flex compiles, and has no backward here; measured needs
-a table."""
+"""Left out where every implementation is called at many shapes; flex compiles, and has no backward here."""
 
 UNCOMPILED = [name for name in IMPLEMENTATIONS if not name.startswith("compiled") and name not in NOT_EAGER_ON_CPU]
 
@@ -62,15 +61,10 @@ def attend(q: Array, k: Array, v: Array, scale: float) -> Array:
     return softmax(np.einsum("...nd,...md->...nm", q, k) * scale) @ v
 
 
-def _qkv(x: Array, w: Weights, heads: int) -> list[Array]:
-    return [split(part, heads) for part in np.split(x @ w["qkv.weight"].T + w.get("qkv.bias", 0.0), 3, axis=-1)]
-
-
-def forward(x: Array, w: Weights, heads: int, scale: float | None = None) -> Array:
-    """Return the output `[B, N, chan]` of the vit layer for tokens x `[B, N, dim]`."""
-    q, k, v = _qkv(x, w, heads)
-    o = merge(attend(q, k, v, q.shape[-1] ** -0.5 if scale is None else scale))
-    return np.asarray(merge(v) + o @ w["proj.weight"].T + w["proj.bias"])
+def forward(x: Array, layer: ViTAttention, scale: float | None = None) -> Array:
+    """Return the output `[B, N, chan]` of a layer without a mask for tokens x `[B, N, dim]`."""
+    at = SimpleNamespace(num_heads=layer.num_heads, mask="none")
+    return oracle.vit(at, {"input 1": x, **weights(layer)}, scale)
 
 
 def split(tokens: Array, heads: int) -> Array:
@@ -92,7 +86,7 @@ def distance(got: Tensor, expected: Array) -> float:
 
 def error(y: Tensor, layer: ViTAttention, x: Tensor) -> float:
     """Return how far an output for x is off the formulas with the layer's weights."""
-    return distance(y, forward(array(x), weights(layer), layer.num_heads))
+    return distance(y, forward(array(x), layer))
 
 
 def normal(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from impls import IMPLEMENTATIONS, Unsupported, build, masked, with_attend
 from impls.contract import declared_options, fitted, mask_of, takes_core
 from impls.layers.vit import ViTAttention
-from tests.impls.reference import INSTALLED, LACKING, PACKED, UNCOMPILED, array, distance, error, normal, weights
+from tests.impls.reference import INSTALLED, LACKING, PACKED, UNCOMPILED, array, distance, error, normal
 
 COMPILED = [name for name, entry in IMPLEMENTATIONS.items() if entry.compiles]
 
@@ -78,17 +78,6 @@ def test_parameters_are_shared(name: str) -> None:
     assert error(implementation(x), layer, x) < 5e-5
 
 
-def test_with_attend_replaces_the_core_alone() -> None:
-    """An adapted layer computes its core with the given function and keeps projections and skip."""
-    layer = ViTAttention(6, 8, 2).double()
-    x, w = normal(2, 5, 6, dtype=torch.float64), weights(layer)
-
-    without_core = array(x) @ w["qkv.weight"][16:].T + w["proj.bias"]
-
-    assert distance(with_attend(zero)(layer)(x), without_core) < 1e-12
-    assert error(layer(x), layer, x) < 1e-12
-
-
 def test_with_attend_keeps_adapted_layers_separate() -> None:
     """Cores that adapt one layer, functions or modules, stay with their own adapted layer and leave it alone."""
     layer, x = ViTAttention(8, 8, 2), normal(2, 5, 8)
@@ -122,12 +111,6 @@ def test_fewer_heads_of_keys_are_repeated_for_a_core_that_takes_none() -> None:
         attend(q, q, q, 1.0, attn_mask=torch.ones(5, 5, dtype=torch.bool))
 
 
-def test_a_mask_that_a_core_does_not_declare_is_unsupported() -> None:
-    """The reason names the core."""
-    with pytest.raises(Unsupported, match="zero does not declare the keyword mask"):
-        with_attend(zero)(ViTAttention(8, 8, 2, mask="causal"))
-
-
 def masked_zero(
     q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str = "none", attn_mask: None = None, factor: float = 1.0
 ) -> Tensor:
@@ -150,18 +133,15 @@ def test_an_attend_gets_the_mask_and_the_options_that_it_declares() -> None:
         torch.testing.assert_close(difference, factor * plain.proj.weight.sum(dim=1).expand_as(difference))
 
 
-def test_another_attribute_of_that_name_is_no_mask_of_ours() -> None:
-    """A user's layer may keep a tensor, or nothing, under the name `mask`."""
-    layer = ViTAttention(8, 8, 2)
-    for mask in (None, torch.ones(2, 2)):
-        vars(layer)["mask"] = mask
-        assert mask_of(layer) == "none"
-
-
-def test_a_mask_is_none_or_causal() -> None:
-    """A user's layer that asks for another one never gets it in silence."""
+def test_a_mask_is_none_or_causal_and_declared() -> None:
+    """Else no user's layer gets it in silence; the reason names the core. A tensor of that name is no such mask."""
     with pytest.raises(Unsupported, match="mask = padding is no value of the keyword mask, which is causal"):
         masked(masked_zero, "padding")
+    with pytest.raises(Unsupported, match="zero does not declare the keyword mask"):
+        with_attend(zero)(ViTAttention(8, 8, 2, mask="causal"))
+    layer = ViTAttention(8, 8, 2)
+    vars(layer)["mask"] = torch.ones(2, 2)
+    assert mask_of(layer) == "none"
 
 
 @pytest.mark.parametrize(

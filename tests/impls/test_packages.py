@@ -14,6 +14,7 @@ from impls import Unsupported, ViTAttention, build
 from impls.attend import packages
 from impls.contract import Adapt
 from impls.layers.core import Core
+from impls.lookup import activate
 from impls.packing import pack
 from tests.impls.reference import normal
 
@@ -99,37 +100,42 @@ def test_packed_items_are_those_of_their_own_cores(mask: str) -> None:
         packages.flash_attn_varlen(ViTAttention(32, 32, 2))
 
 
-@pytest.mark.parametrize("kind", [AssertionError, NotImplementedError, RuntimeError, ValueError])
-def test_what_a_package_refuses_is_unsupported(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own words stand in one line."""
+@pytest.mark.parametrize(
+    ("raised", "ends"),
+    [
+        *((kind, Unsupported) for kind in (AssertionError, NotImplementedError, RuntimeError, ValueError)),
+        *((kind, kind) for kind in (torch.OutOfMemoryError, torch.AcceleratorError, TypeError)),
+    ],
+)
+def test_what_a_package_refuses_is_unsupported(
+    raised: type[Exception], ends: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own words stand in one line; a failure ends the case as it would for any other kernel."""
 
     def refuse(*_: Any, **__: Any) -> Tensor:
-        raise kind("headdim should\nbe in [64, 96]")
+        raise raised("headdim should\nbe in [64, 96]")
 
     stand_in(monkeypatch, "flash_attn", flash_attn_func=refuse)
-    with pytest.raises(Unsupported, match=r"^flash_attn:flash_attn_func: headdim should be in \[64, 96\]$"):
-        packages.flash_attn(ViTAttention(8, 8, 2))(normal(2, 5, 8))
-
-
-@pytest.mark.parametrize("kind", [torch.OutOfMemoryError, torch.AcceleratorError, TypeError])
-def test_a_failure_is_no_refusal(kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends the case as it would for any other kernel."""
-
-    def fail(*_: Any, **__: Any) -> Tensor:
-        raise kind
-
-    stand_in(monkeypatch, "flash_attn", flash_attn_func=fail)
-    with pytest.raises(kind):
+    words = r"^flash_attn:flash_attn_func: headdim should be in \[64, 96\]$" if ends is Unsupported else "headdim"
+    with pytest.raises(ends, match=words):
         packages.flash_attn(ViTAttention(8, 8, 2))(normal(2, 5, 8))
 
 
 def test_a_package_that_can_not_be_imported_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the words of the import; so is one that torch can't use, as without triton."""
+    """In the words of the import, also if torch imports it, as FlashAttention 4 without triton."""
     monkeypatch.setitem(sys.modules, "flash_attn", None)
     with pytest.raises(
         Unsupported, match=r"^flash_attn:flash_attn_func can't be imported: import of flash_attn halted"
     ):
         packages.flash_attn(ViTAttention(8, 8, 2))
+
+    def without_triton(_name: str) -> None:
+        raise ModuleNotFoundError("No module named 'triton'")
+
+    monkeypatch.setattr("impls.lookup.version", lambda _package: "4.0")
+    monkeypatch.setattr(torch.nn.attention, "activate_flash_attention_impl", without_triton)
+    with pytest.raises(Unsupported, match=r"^flash-attn-4 can't be imported: No module named 'triton'$"):
+        activate("sdpa_fa4")
 
 
 def test_a_causal_mask_needs_as_many_keys_as_queries() -> None:

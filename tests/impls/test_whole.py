@@ -1,4 +1,4 @@
-"""What replaces the whole layer: torch.nn.MultiheadAttention, and the steps as a profile shows them."""
+"""torch.nn.MultiheadAttention in place of a whole layer."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,10 +12,7 @@ from bench.measure import outputs, subjects, workload
 from bench.measure.layer import cast_to
 from bench.plan.case import Point
 from impls import Unsupported, build
-from impls.layers.conv import ConvSelfAttention
 from impls.layers.core import Core
-from impls.layers.patch import PatchAttention
-from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import array, distance, error, normal
 from tests.make.points import featured
@@ -25,17 +22,8 @@ NAMES = ["mha", "mha_weights"]
 TOLERANCE = 5e-5
 """In units of the output's root mean square, for float32."""
 
-REFUSED = {
-    "grouped heads": "fewer heads",
-    "many": "fewer heads",
-    "qk norm rms": "norm",
-    "qk norm layer": "norm",
-    "rope": "rotary",
-    "windows": "windows",
-    **dict.fromkeys(("context", "causal context", "causal short context", "one query"), "context"),
-    **dict.fromkeys(("alibi", "relative", "relative causal", "relative padding", "relative causal padding"), "bias"),
-}
-"""The features that are refused, with a word of the reason."""
+TAKEN = ("plain", "causal", "padding")
+"""The features of the layer attention that it computes."""
 
 
 @pytest.mark.parametrize(
@@ -45,37 +33,16 @@ REFUSED = {
         (ViTAttention(64, 32, 4), "token_len.*64.*32"),
         (ViTAttention(8, 8, 2, qk_scale=1.0), r"scale.*1\.0"),
         (ViTAttention(8, 8, 2, qk_scale=0.0), r"scale.*0\.0"),
-        (SelfAttention(8, 8, 8), "neither"),
-        (ConvSelfAttention(8), "narrower"),
-        (PatchAttention(3, 4, 8, 2), "has three"),
-        (Core(8, num_tokens=8), "projections"),
+        (Core(8, num_tokens=8), "not written for this one"),
         (nn.Linear(8, 8), "not written for this one"),
     ],
-    ids=[
-        "narrower tokens",
-        "wider tokens",
-        "custom scale",
-        "zero scale",
-        "unscaled",
-        "narrow keys",
-        "patch",
-        "core",
-        "another layer",
-    ],
+    ids=["narrower tokens", "wider tokens", "custom scale", "zero scale", "core", "another layer"],
 )
 def test_what_a_module_cannot_express_is_unsupported(layer: nn.Module, reason: str) -> None:
-    """The reason says what is lacking, or has the numbers; stepwise refuses layers whose steps are not spelled out."""
-    for name in [*NAMES, "stepwise"] if isinstance(layer, nn.Linear) else NAMES:
+    """The reason says what is lacking, or has the numbers."""
+    for name in NAMES:
         with pytest.raises(Unsupported, match=reason):
             build(layer, name)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("qkv_bias", [False, True])
-def test_both_take_the_fast_path_of_inference(qkv_bias: bool, name: str) -> None:
-    """Out of training PyTorch runs one operator for the module, asked for weights or not, with QKV bias or without."""
-    events = events_of(ViTAttention(8, 8, 2, qkv_bias).eval(), name, normal(2, 5, 8))
-    assert "aten::_native_multi_head_attention" in {event.name for event in events}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -119,12 +86,12 @@ def results(at: Point, name: str, dtype: torch.dtype) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
-@pytest.mark.parametrize("name", [*NAMES, "stepwise"])
+@pytest.mark.parametrize("name", NAMES)
 def test_each_feature_of_attention_is_computed_or_refused(name: str, mode: str) -> None:
-    """Outputs and gradients are those of the layer in float64; what the adapter does not take is unsupported."""
+    """Outputs and gradients are those of the layer in float64; what the module does not take is unsupported."""
     for feature, at in featured("attention").items():
-        if name != "stepwise" and feature in REFUSED:
-            with pytest.raises(Unsupported, match=f"adapter of nn.MultiheadAttention takes no .*{REFUSED[feature]}"):
+        if feature not in TAKEN:
+            with pytest.raises(Unsupported, match=r"nn\.MultiheadAttention is used without context, bias, norms"):
                 results(replace(at, mode=mode), name, torch.float32)
             continue
         exact = results(replace(at, mode=mode), "eager", torch.float64)
@@ -132,20 +99,14 @@ def test_each_feature_of_attention_is_computed_or_refused(name: str, mode: str) 
             torch.testing.assert_close(got.double(), expected, rtol=TOLERANCE, atol=TOLERANCE, msg=feature)
 
 
-def test_the_module_has_its_fast_path_with_every_mask() -> None:
-    """Also for a causal layer, and for one whose items are padded."""
+@pytest.mark.parametrize("name", NAMES)
+def test_the_module_has_its_fast_path_in_inference(name: str) -> None:
+    """One operator runs, with a QKV bias or without, for a causal layer and one whose items are padded."""
     heads: dict[str, Any] = {"num_heads": 2, "channels": 8, "token_len": 8}
-    taken = {
-        feature: "aten::_native_multi_head_attention" in {event.name for event in of_point(replace(at, **heads), "mha")}
-        for feature, at in featured("attention", but=REFUSED).items()
-    }
-    assert taken == {"plain": True, "causal": True, "padding": True}
-
-
-def of_point(at: Point, name: str) -> list[FunctionEvent]:
-    """Return what a profile of one call of an implementation at a point shows."""
-    work = workload.make(at)
-    return events_of(work.layer, name, *work.inputs())
+    for feature, qkv_bias in (("plain", True), *((feature, False) for feature in TAKEN)):
+        work = workload.make(replace(featured("attention")[feature], **heads, qkv_bias=qkv_bias))
+        names = {event.name for event in events_of(work.layer, name, *work.inputs())}
+        assert "aten::_native_multi_head_attention" in names, feature
 
 
 def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
@@ -157,19 +118,3 @@ def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
     ):
         implementation(*xs)
     return list(profile.events() or [])
-
-
-def test_work_stands_in_its_stage() -> None:
-    """Each operator of the layer runs inside the stage that is named after it."""
-    stages = {
-        "aten::linear": ["qkv projection", "output projection"],
-        "aten::permute": ["split heads"],
-        "aten::mul": ["scale"],
-        "aten::matmul": ["scores", "weighted values"],
-        "aten::softmax": ["softmax"],
-        "aten::add": ["skip"],
-    }
-    events = events_of(ViTAttention(6, 8, 2, qkv_bias=True), "stepwise", normal(2, 5, 6))
-
-    parents = {name: [each.cpu_parent for each in events if each.name == name] for name in stages}
-    assert {name: [parent.name for parent in each if parent] for name, each in parents.items()} == stages

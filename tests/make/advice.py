@@ -7,6 +7,8 @@ from typing import Any
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
 from bench.analyse.rows import plain
+from bench.plan.core import Core
+from bench.store.looks import Seen, Times, Tried
 from bench.store.record import Record
 from tests.make.points import point
 from tests.make.records import timed
@@ -28,74 +30,46 @@ FLAGS = {
 """The lines that set the switch of timm."""
 
 SETTINGS = {
-    "sdpa": {"status": "same", "detail": "", "by": "fused_attn"},
-    "eager": {"status": "ok", "detail": "", "by": "fused_attn"},
-    "sdpa_flash": {"status": "unsupported", "detail": "no kernel", "by": ""},
+    "sdpa": Tried("same", "", "fused_attn"),
+    "eager": Tried("ok", "", "fused_attn"),
+    "sdpa_flash": Tried("unsupported", "no kernel"),
 }
 
 
-def core(layer: str, **changes: Any) -> dict[str, Any]:
+def core(layer: str, **changes: Any) -> Core:
     """Return a core as a look reports it."""
-    return {
-        "layer": layer,
-        "class_name": "Attention",
-        "layer_input": [2, 7, 12],
-        "operator": SDPA,
-        "by_sdpa": True,
-        "shapes": [[2, 3, 7, 4]] * 3,
-        "strides": [[252, 4, 36, 1]] * 3,
-        "dtype": "float32",
-        "masks": [],
-        "mask": "",
-        "causal": False,
-        "dropout": 0.0,
-        "obstacle": "",
-        "weights_are_used": False,
-        **changes,
-    }
+    facts = {"operator": SDPA, "shapes": ((2, 3, 7, 4),) * 3, "scale": 0.5, **changes}
+    return Core(layer, "Attention", dtype="float32", **facts)
 
 
 def seen(
-    cores: Sequence[Mapping[str, Any]],
-    core_share: float,
-    layer_share: float,
-    *,
-    scatter: float = 0.01,
-    number: int = 0,
-    **changes: Any,
-) -> dict[str, Any]:
+    cores: Sequence[Core], core_share: float, layer_share: float, *, scatter: float = 0.01, number: int = 0, **more: Any
+) -> Seen:
     """Return what a process saw in three calls of a second, the layers alike in their time."""
     rng = random.Random(number)
     factors = [rng.lognormvariate(0, scatter) for _ in range(3)]
-    calls = [
-        {
-            "plain_s": 0.9,
-            "total_s": 1.0,
-            "cores": [core_share * factor / len(cores) for _ in cores],
-            "others": [OTHER_SHARE * factor] * len(changes.get("others", ())),
-            "layers": layer_share * factor,
-        }
+    others = len(more.get("others", ()))
+    calls = tuple(
+        Times(
+            0.9,
+            1.0,
+            cores=tuple(core_share * factor / len(cores) for _ in cores),
+            others=(OTHER_SHARE * factor,) * others,
+            layers=layer_share * factor,
+        )
         for factor in factors
-    ]
-    return {
-        "cores": [*cores],
-        "calls": calls,
-        "others": [],
-        "untraced": "",
-        "kernels": [SDPA],
-        "has_whole": False,
-        "settings": SETTINGS,
-        "paste": FLAGS,
-        **changes,
-    }
+    )
+    return Seen(
+        **{"cores": tuple(cores), "calls": calls, "kernels": (SDPA,), "settings": SETTINGS, "paste": FLAGS, **more}
+    )
 
 
 ALIKE = (core("blocks.0.attn"), core("blocks.1.attn"))
 
 
 def looks(
-    core_share: float = 0.2, layer_share: float = 0.4, cores: Sequence[Mapping[str, Any]] = ALIKE, **changes: Any
-) -> list[dict[str, Any]]:
+    core_share: float = 0.2, layer_share: float = 0.4, cores: Sequence[Core] = ALIKE, **changes: Any
+) -> list[Seen]:
     """Return what three processes saw at a model, by default of two layers that are alike."""
     return [seen(cores, core_share, layer_share, number=number, **changes) for number in range(3)]
 

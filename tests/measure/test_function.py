@@ -31,10 +31,6 @@ def _batch_norm(_layer: nn.Module, o: Tensor) -> Tensor:
     return F.batch_norm(o.flatten(1, 2), None, None, training=True).view_as(o)
 
 
-def _of_four(_layer: nn.Module, o: Tensor) -> Tensor:
-    return o.view(4, *o.shape[1:])
-
-
 def _plain(_layer: nn.Module, o: Tensor) -> Tensor:
     return o
 
@@ -47,7 +43,7 @@ CORES: dict[str, Kind] = {
     "counting": lambda layer, o: o * (1 + 0.01 * float(next(layer.counter))),
     "batch_norm": _batch_norm,
     "branch": lambda _layer, o: o if o.sum() > 0 else 2 * o,
-    "four": _of_four,
+    "four": lambda _layer, o: o.view(4, *o.shape[1:]),
 }
 """What is made of the output of a core, which then is no function of the item's q, k and v."""
 
@@ -68,6 +64,8 @@ class Random(nn.Module):
         """Return attention with heads of 4 channels."""
         if self.kind == "edits":
             x.numpy()[0] = 7.0
+        if self.kind == "one":
+            x = x.view(1, *x.shape[1:])
         q, k, v = self.qkv(x).unflatten(2, (3, -1, 4)).permute(2, 0, 3, 1, 4)
         return CORES.get(self.kind, _plain)(self, F.scaled_dot_product_attention(q, k, v)).transpose(1, 2).flatten(2)
 
@@ -102,6 +100,9 @@ def test_the_layers_of_the_project_are_functions(name: str, mode: str) -> None:
     function.check(workload.make(of_layer(name, mode=mode)))
 
 
-def test_one_item_may_decide_for_itself() -> None:
-    """A branch on a sum over the batch is a function where there is one item."""
-    assert not refusal(dataclasses.replace(of_four("branch"), batch=1))
+def test_a_layer_may_be_made_for_one_item() -> None:
+    """Or mix items in training, if there is one; in inference that may be tokens, if the batch comes second."""
+    assert not refusal(dataclasses.replace(of_four("one"), batch=1))
+    assert not refusal(dataclasses.replace(of_four("batch_norm", "train"), batch=1))
+    second = "torch.nn:MultiheadAttention[batch_first=False]"
+    assert "an item alone gives something else" in refusal(point(layer=second, batch=1))

@@ -1,14 +1,15 @@
 """A look at a model in its process."""
 
-from typing import Any
-
+import msgspec
 import pytest
 
 import impls
 from bench.measure import look, workload
+from bench.modules.graph import cores
 from bench.modules.graph.tracing import Untraceable
 from bench.plan.case import OF_LAYERS
 from bench.sampling.requests import Look, Shape
+from bench.store.looks import Seen
 from tests.make.points import point
 from tests.measure.stub import Announcements
 
@@ -19,10 +20,10 @@ def _few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(look, "CALLS", 1)
 
 
-def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -> dict[str, Any]:
-    """Return what is seen at a tiny model."""
+def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -> Seen:
+    """Return what is seen at a tiny model, as it comes out of the pipe."""
     at = point(layer=f"tests.tiny_models:{name}", mode=mode)
-    return look.look(Look(at, 1, settings), Announcements())
+    return msgspec.json.decode(msgspec.json.encode(look.look(Look(at, 1, settings), Announcements())), type=Seen)
 
 
 @pytest.mark.parametrize(
@@ -31,8 +32,6 @@ def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -
         ("Net[input=1x5x16]", "train"),
         ("Net[kind=written,input=1x5x16]", "train"),
         ("Heads[input=1x5x16]", "inference"),
-        ("Encoder[input=1x5x16]", "inference"),
-        ("normalised[input=1x5x16]", "inference"),
         ("Net[kind=learned bias,input=1x5x16]", "inference"),
     ],
 )
@@ -42,55 +41,44 @@ def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
     Torch's own modules have a fast path.
     """
     seen = looked(name, mode=mode)
-    assert seen["kernels"]
-    assert seen["has_whole"] is name.startswith(("Heads", "Encoder"))
-    assert len(seen["cores"]) in (1, 2)
-    for call in seen["calls"]:
-        assert len(call["cores"]) == len(seen["cores"])
-        assert 0 < min(call["cores"]) <= sum(call["cores"]) < call["layers"] <= call["total_s"]
-    assert seen["others"] == []
-    assert all(".py:" in core["lines"] and core["layer"] for core in seen["cores"])
-
-
-def test_a_core_that_the_source_computes_has_a_line_to_write() -> None:
-    """With its scale and shapes; one that a setting reaches by another way than the graph has none."""
-    (line, *notes), _ = (core["proposal"] for core in looked("Net[kind=biased,input=1x5x16]", ("sdpa",))["cores"])
-    assert line.startswith("F.scaled_dot_product_attention(")
-    assert any("tiny_models.py:" in note for note in notes)
-    switched = looked("Net[kind=switched,input=1x5x16]", ("sdpa",))
-    assert (switched["settings"]["sdpa"]["status"], {core["proposal"] for core in switched["cores"]}) == ("same", {()})
+    assert seen.kernels
+    assert seen.has_whole is name.startswith(("Heads", "Encoder"))
+    assert len(seen.cores) in (1, 2)
+    for call in seen.calls:
+        assert len(call.cores) == len(seen.cores)
+        assert 0 < min(call.cores) <= sum(call.cores) < call.layers <= call.total_s
+    assert seen.others == ()
+    assert all(".py:" in core.lines and core.layer for core in seen.cores)
 
 
 def test_a_softmax_of_no_core_has_a_share_and_a_reason() -> None:
     """With its line of source; it is no core."""
     capped = looked("Net[kind=capped,input=1x5x16]")
-    assert capped["cores"] == []
-    assert {other["layer"] for other in capped["others"]} == {"layers.0", "layers.1"}
+    assert capped.cores == ()
+    assert {other.layer for other in capped.others} == {"layers.0", "layers.1"}
     assert all(
-        "tanh" in other["reason"] and "score_mod" in other["reason"] and ".py:" in other["lines"]
-        for other in capped["others"]
+        "tanh" in other.reason and "score_mod" in other.reason and ".py:" in other.lines for other in capped.others
     )
-    assert all(0 < min(call["others"]) <= sum(call["others"]) < call["total_s"] for call in capped["calls"])
+    assert all(0 < min(call.others) <= sum(call.others) < call.total_s for call in capped.calls)
 
 
 def test_a_model_that_can_not_be_traced_is_looked_at_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the reason, without shares, and with its settings."""
 
-    def traced(*_: object) -> None:
+    def untraceable(*_: object) -> None:
         raise Untraceable("a branch at model.py:3")
 
-    monkeypatch.setattr(look, "traced", traced)
+    monkeypatch.setattr(cores, "look", untraceable)
     seen = looked("Net[input=1x5x16]", ("eager",))
-    assert (seen["untraced"], seen["cores"]) == ("a branch at model.py:3", [])
-    assert seen["settings"]["eager"]["status"] == "ok"
-    assert all(call["plain_s"] > 0 for call in seen["calls"])
+    assert (seen.untraced, seen.cores) == ("a branch at model.py:3", ())
+    assert seen.settings["eager"].status == "ok"
+    assert all(call.plain_s > 0 for call in seen.calls)
 
 
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
         ("Net[input=2x5x16]", (5, 16, 16, 2)),
-        ("Net[input=2x5x16,at=layers.1]", (5, 16, 16, 2)),
         ("Heads[input=2x5x16]", (5, 16, 16, 2)),
         ("plain[input=2x5x16]", (5, 16, 16, 1)),
         ("plain[input=2x3x4x16]", (12, 16, 16, 1)),
@@ -114,15 +102,15 @@ def test_a_function_of_inputs_says_the_batch(name: str) -> None:
 
 def test_settings_are_tried() -> None:
     """Two that are there, one that runs the same, and one that a CPU lacks, each with its way."""
-    settings = looked("Net[input=1x5x16]", ("sdpa_math", "sdpa", "eager", "sdpa_cudnn"))["settings"]
-    assert {name: each["status"] for name, each in settings.items()} == {
+    settings = looked("Net[input=1x5x16]", ("sdpa_math", "sdpa", "eager", "sdpa_cudnn")).settings
+    assert {name: each.status for name, each in settings.items()} == {
         "sdpa_math": "ok",
         "sdpa": "same",
         "eager": "ok",
         "sdpa_cudnn": "unsupported",
     }
-    written = looked("Net[kind=written,input=1x5x16]", ("sdpa",))["settings"]
-    assert (written["sdpa"]["status"], written["sdpa"]["by"]) == ("ok", "graph")
+    written = looked("Net[kind=written,input=1x5x16]", ("sdpa",)).settings
+    assert (written["sdpa"].status, written["sdpa"].by) == ("ok", "graph")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import impls
 from bench.measure import shares
 from bench.measure.devices import device
 from bench.measure.recorded import recorded
-from bench.modules.graph.cores import found
-from bench.modules.graph.tracing import Traced, name, traced
+from bench.modules.graph.cores import Found, look
+from bench.modules.graph.tracing import name
 from bench.plan.device import CPU, CUDA
 from tests.written_cores import Written
 
@@ -31,16 +31,10 @@ class Gated(nn.Module):
 X = torch.randn(4, 6, 16)
 
 
-def graph() -> Traced:
-    """Return the graph of a call of the layer."""
-    module = Gated()
-    return traced(module, (X,), module)
-
-
-def labels(of: Traced) -> dict[str, list[str]]:
+def labels(of: Found) -> dict[str, list[str]]:
     """Return the operators of a labelled graph by the label around them."""
     inside, label = dict[str, list[str]](), ""
-    for node in shares.labelled(of, found(of)).graph.nodes:
+    for node in shares.labelled(of).graph.nodes:
         if "_record_function_enter" in name(node):
             label = str(node.args[0])
         elif "_record_function_exit" in name(node):
@@ -52,9 +46,9 @@ def labels(of: Traced) -> dict[str, list[str]]:
 
 def test_operators_have_the_label_of_their_part() -> None:
     """A core has its products and its softmax, so has another softmax; a gate has itself, a layer what is left."""
-    of = graph()
-    every = shares.parts(found(of))
-    assert [type(part).__name__ for part in every] == ["Core", "Softmax", "Softmax", "str"]
+    of = look(Gated(), (X,))
+    every = shares.parts(of)
+    assert [type(part).__name__ for part in every] == ["Site", "Other", "Other", "str"]
     inside = labels(of)
     core, capped, gate, layer = (inside[f"{shares.PART}{number}"] for number in range(4))
     for operators in (core, capped):
@@ -72,26 +66,24 @@ def test_what_is_made_of_scores_for_nothing_belongs_to_their_core() -> None:
             weights = (x @ x.mT).softmax(-1)
             return (weights @ x).cos(), weights.sin()
 
-    module = Beside()
-    of = traced(module, (X,), module)
-    core = labels(of)[f"{shares.PART}0"]
+    core = labels(look(Beside(), (X,)))[f"{shares.PART}0"]
     assert "sin" in core
     assert "cos" not in core
 
 
 def test_a_labelled_graph_computes_the_same() -> None:
     """Labels change no value, and the graph stays as it is."""
-    of = graph()
-    before = len(of.module.graph.nodes)
-    torch.testing.assert_close(shares.labelled(of, found(of))(X), of.module(X), rtol=0, atol=0)
-    assert len(of.module.graph.nodes) == before
+    of = look(Gated(), (X,))
+    before = len(of.graph.module.graph.nodes)
+    torch.testing.assert_close(shares.labelled(of)(X), of.graph.module(X), rtol=0, atol=0)
+    assert len(of.graph.module.graph.nodes) == before
 
 
 @pytest.mark.parametrize("grad", [False, True])
 def test_the_time_of_a_call_is_divided(grad: bool) -> None:
     """Each part has some, with that of its backward pass, and all together no more than the whole call."""
-    of = graph()
-    run, seen = shares.labelled(of, found(of)), found(of)
+    of = look(Gated(), (X,))
+    run = shares.labelled(of)
 
     def call() -> None:
         with torch.set_grad_enabled(grad):
@@ -100,7 +92,7 @@ def test_the_time_of_a_call_is_divided(grad: bool) -> None:
             y.sum().backward()
 
     call()
-    times = shares.profiled(call, seen, device("cpu"))
+    times = shares.profiled(call, of, device("cpu"))
     assert (len(times["cores"]), len(times["others"])) == (1, 2)
     assert min(*times["cores"], *times["others"]) > 0
     assert sum(times["cores"]) < times["layers"]
@@ -121,8 +113,8 @@ def test_the_backward_pass_of_a_label_counts() -> None:
 
 def test_a_gpu_whose_kernels_are_not_seen_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels of the CPU are none of a GPU's."""
-    of = graph()
+    of = look(Gated(), (X,))
     seconds = shares.seconds
     monkeypatch.setattr(shares, "seconds", lambda call, _kind: seconds(call, CUDA))
     with pytest.raises(impls.Unsupported, match="saw no kernel"):
-        shares.profiled(lambda: of.module(X), found(of), device("cpu"))
+        shares.profiled(lambda: of.graph.module(X), of, device("cpu"))

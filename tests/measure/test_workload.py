@@ -113,7 +113,7 @@ def test_a_layer_that_has_no_gradients_is_called_without_them() -> None:
     ("name", "columns", "reason"),
     [
         ("Wide", {}, "Wide' was called with [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
-        ("OfTwenty", {}, "write its shape as [input=2x…], or all arguments as [input=mymodule:function]"),
+        ("OfTwenty", {}, "OfTwenty[input=mymodule:inputs], where inputs() returns"),
         ("Turned", {}, "must return a tensor whose first dimension is the batch 2, got [7, 2, 12]"),
         ("Misstating", {}, "input_shape(point) must return whole numbers that begin with the batch 2, got (7, 12)"),
         ("Forgetful", {"mask": "causal"}, "must keep its mask as self.mask = 'causal', got 'none'"),
@@ -166,3 +166,26 @@ def test_a_layer_is_the_same_in_each_process() -> None:
     one, same, other = (each.drawn for each in layers if isinstance(each, Drawn))
     assert one == same
     assert not {*one} & {*other}
+
+
+class Viewing(nn.Module):
+    """Calls a module with a view of a weight that has no gradient, at which torch's counter of operations fails."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.start = nn.Parameter(torch.randn(1, 1, dim))
+        self.linear = nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return `[B, N, dim]`."""
+        with torch.no_grad():
+            start = self.start.expand(len(x), -1, -1)
+        y: torch.Tensor = x + self.linear(start)
+        return y
+
+
+def test_a_call_that_torch_can_not_count_with_gradients_is_counted_without() -> None:
+    """In training it has no count."""
+    at = point(layer="tests.measure.test_workload:Viewing")
+    assert workload.make(at).flops == 2 * at.batch * at.token_len**2
+    assert workload.make(point(layer=at.layer, mode="train")).flops is None

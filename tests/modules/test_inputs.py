@@ -1,6 +1,7 @@
-"""Where the batch of a module's inputs is, and token ids in place of numbers."""
+"""What a module is called with: x, the arguments of a function, and those of its call in a whole."""
 
 import copy
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 import impls
-from bench.modules.inputs import tried
+from bench.measure import function, workload
 from bench.modules.making import make
-from bench.modules.wrapper import Wrapper
 from impls import Unresolved, Unsupported
 from tests.make.points import made, point
 
@@ -22,57 +22,47 @@ COLUMNS: dict[str, Any] = {**vars(point()), "batch": 3, "num_tokens": 5, "token_
 
 
 class SequenceFirst(nn.Module):
-    """Attention of tokens `[N, B, C]`, as libraries of texts have it, with a hidden token for each item."""
+    """Attention of tokens `[N, B, C]`, as libraries of texts have it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.attention = nn.MultiheadAttention(CHANNELS, 2)
 
-    def forward(self, query: Tensor, hidden: Tensor | None = None) -> Any:
-        """Return `[N, B, C]` and weights."""
-        return self.attention(query, query, query, hidden)
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `[N, B, C]`."""
+        y: Tensor = self.attention(x, x, x)[0]
+        return y
 
 
-class Outer(nn.Module):
-    """Has the batch first, and a part that has it second."""
+class Windows(nn.Module):
+    """Has a part that gets two windows of each item as items of its own, places, and a row of numbers for each item."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.part = SequenceFirst()
+        self.part = Windowed()
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `[B, N, C]`."""
-        y: Tensor = self.part(x.transpose(0, 1))[0]
-        return y.transpose(0, 1)
+        places = torch.arange(len(x) * CHANNELS, dtype=x.dtype).view(len(x), CHANNELS)  # by chance as many as items
+        y: Tensor = self.part(x.unflatten(1, (2, -1)).flatten(0, 1), places=places, scale=2 * torch.ones(len(x), 1))
+        return y.view_as(x)
 
 
-class Placed(nn.Module):
-    """Attention of tokens and their places, which may see earlier tokens alone."""
+class Windowed(nn.Module):
+    """Adds the second place to each token of a window, and scales each item."""
 
-    def __init__(self, *, causal: bool = False, first: bool = False) -> None:
-        super().__init__()
-        self.qkv = nn.Linear(CHANNELS, 3 * CHANNELS)
-        self.causal, self.first = causal, first
-
-    def forward(self, x: Tensor, places: Tensor) -> Tensor:
-        """Return `[B, N, C]`, or `[N, B, C]` if the sequence is `first`."""
-        qkv = self.qkv(x + places)
-        q, k, v = (qkv.transpose(0, 1) if self.first else qkv).chunk(3, -1)
-        y: Tensor = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
-        return y.transpose(0, 1) if self.first else y
+    def forward(self, x: Tensor, *, places: Tensor, scale: Tensor) -> Tensor:
+        """Return `[B·2, N, C]`."""
+        y: Tensor = (x + places[1]).unflatten(0, (len(scale), -1))
+        return (y * scale[..., None, None]).flatten(0, 1)
 
 
 class Graph(nn.Module):
-    """A layer over nodes `[N, C]` and edges `[2, E]`, whose output is for nodes, or one for the graph."""
-
-    def __init__(self, *, pooled: bool = False) -> None:
-        super().__init__()
-        self.pooled = pooled
+    """A layer over nodes `[N, C]` and edges `[2, E]`."""
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         """Return the sums over neighbours."""
-        y = torch.zeros_like(x).index_add(0, edges[1], x[edges[0]])
-        return y.sum(0, keepdim=True) if self.pooled else y
+        return torch.zeros_like(x).index_add(0, edges[1], x[edges[0]])
 
 
 class Text(nn.Module):
@@ -109,14 +99,6 @@ class OneHot(nn.Module):
         return y
 
 
-class Noisy(nn.Module):
-    """Draws random numbers in evaluation too."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return x with some numbers left out."""
-        return nn.functional.dropout(x)
-
-
 class Lazy(nn.Module):
     """Has weights that get their sizes in the first call."""
 
@@ -130,26 +112,18 @@ class Lazy(nn.Module):
         return y
 
 
-def hidden() -> dict[str, Tensor]:
-    """Return five tokens of three items, the last of which is hidden in the second item."""
-    where = torch.zeros(3, 5, dtype=torch.bool)
-    where[1, 4] = True
-    return {"query": torch.randn(5, 3, CHANNELS), "hidden": where}
+class Several(nn.Module):
+    """Takes two tensors, a mask and a flag."""
+
+    def forward(self, ids: Tensor, x: Tensor, mask: Tensor, *, doubled: bool) -> dict[str, Any]:
+        """Return the sum."""
+        return {"ids": ids, "y": (x + ids[..., None]) * mask * (2 if doubled else 1)}
 
 
-def crossed() -> tuple[Tensor, ...]:
-    """Return queries, keys and values of sequences of other lengths, each for three items."""
-    return torch.randn(5, 3, CHANNELS), torch.randn(7, 3, CHANNELS), torch.randn(7, 3, CHANNELS)
-
-
-def placed() -> tuple[Tensor, Tensor]:
-    """Return five tokens of two items, and one place for each token of any item."""
-    return torch.randn(2, 5, CHANNELS), torch.randn(1, 5, CHANNELS)
-
-
-def placed_first() -> tuple[Tensor, ...]:
-    """Return the same with the sequence first."""
-    return tuple(each.transpose(0, 1) for each in placed())
+def several() -> dict[str, Any]:
+    """Return all arguments of Several for two items of three tokens."""
+    mask = torch.tensor([[[1.0], [0.0], [1.0]]])
+    return {"ids": torch.tensor([[4] * 3, [5] * 3]), "x": torch.randn(2, 3, 5), "mask": mask, "doubled": True}
 
 
 def graph() -> tuple[Tensor, Tensor]:
@@ -162,62 +136,29 @@ def ids() -> Tensor:
     return torch.arange(15).view(3, 5) + 10
 
 
-MHA = f"torch.nn:MultiheadAttention[embed_dim={CHANNELS},num_heads=2,batch_first=False"
+def packed() -> tuple[Tensor, Any]:
+    """Return an input, and an object with a tensor."""
+    return torch.randn(2, 5, CHANNELS), SimpleNamespace(lengths=torch.tensor([5, 3]))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        f"{HERE}:SequenceFirst",
-        f"{HERE}:SequenceFirst[input=3x5x{CHANNELS}]",
-        f"{HERE}:SequenceFirst[input={HERE}:hidden]",
-        f"{HERE}:Outer[input=3x5x{CHANNELS},at=part]",
-        f"{MHA}]",
-        f"{MHA},input=3x5x{CHANNELS}]",
-        f"{MHA},input={HERE}:crossed]",
-        f"{HERE}:Placed[first=True,input={HERE}:placed_first]",
-        f"{HERE}:Placed[first=True,causal=True,input={HERE}:placed_first]",
-    ],
-)
-def test_a_batch_in_the_second_dimension_is_found(name: str) -> None:
-    """Each item is computed by itself, in any number of them, and the wrapper says where the batch is."""
-    layer = make(name, COLUMNS)[0].eval()
-    assert isinstance(layer, Wrapper)
-    assert layer.items == ((5, CHANNELS),)
-    x = torch.randn(4, 5, CHANNELS)
-    y = layer(x)
-    assert y.shape == x.shape
-    torch.testing.assert_close(torch.cat([layer(each[None]) for each in x]), y)
-    assert "the batch is the second dimension" in layer.said
+def test_all_arguments_come_from_a_function() -> None:
+    """The first tensor of floating-point numbers is x, flags stay, and all items have the other tensors of the first.
 
-
-@pytest.mark.parametrize(
-    "name",
-    [f"Outer[input=3x5x{CHANNELS}]", *(f"Placed[causal={causal},input={HERE}:placed]" for causal in (False, True))],
-)
-def test_a_batch_in_the_first_dimension_stays_there(name: str) -> None:
-    """Nothing is said of it. What has one row for all items doesn't move it.
-
-    Behind a causal mask the first token depends on no other: it alone would look like an item.
+    So it is for as many items as the function returns, and for more.
     """
-    layer = made(f"{HERE}:{name}")
-    assert (layer.batch_dim, layer.items, layer.said) == (0, ((5, CHANNELS),), ())
-
-
-@pytest.mark.parametrize("name", ["Graph", "Graph[pooled=True"])
-def test_an_input_without_a_batch_is_refused(name: str) -> None:
-    """Nodes of a graph are no items."""
-    options = f"{name}{',' if '[' in name else '['}input={HERE}:graph]"
-    with pytest.raises(Unsupported, match=r"the input \[40, 8\] of Graph has no batch"):
-        make(f"{HERE}:{options}", COLUMNS)
+    layer = made(f"{HERE}:Several[input={HERE}:several]")
+    for items in (2, 4):
+        x = torch.randn(items, 3, 5)
+        expected = 2 * (x + 4)
+        expected[:, 1] = 0
+        torch.testing.assert_close(layer(x), expected)
+    assert (layer.batch, layer.returned) == (2, "dict")
 
 
 @pytest.mark.parametrize("kind", ["usual", "changing"])
-@pytest.mark.parametrize("given", [",input=3x5", f",input={HERE}:ids"])
-def test_token_ids_are_compared_after_their_embedding(kind: str, given: str) -> None:
+def test_token_ids_are_compared_after_their_embedding(kind: str) -> None:
     """What x is takes the place of the vectors of words, not of those of places, which are declared before."""
-    layer = make(f"{HERE}:Text[kind={kind}{given}]", COLUMNS)[0].eval()
-    assert isinstance(layer, Wrapper)
+    layer = made(f"{HERE}:Text[kind={kind},input={HERE}:ids]")
     assert (layer.items, layer.embedding) == (((5, CHANNELS),), "words")
     x = torch.randn(5, 5, CHANNELS, requires_grad=True)
     text: Any = layer.inner
@@ -231,24 +172,31 @@ def test_token_ids_are_compared_after_their_embedding(kind: str, given: str) -> 
 def test_a_model_of_token_ids_is_run_by_any_setting(setting: str) -> None:
     """The embedding returns what comes in each call."""
     layer = made(f"{HERE}:Text[input={HERE}:ids]").eval()
-    function = impls.build(layer, setting)
+    implementation = impls.build(layer, setting)
     with torch.inference_mode():
         for _ in range(3):
             x = torch.randn(3, 5, CHANNELS)
-            torch.testing.assert_close(function(x), layer(x))
+            torch.testing.assert_close(implementation(x), layer(x))
 
 
 @pytest.mark.parametrize(("name", "item"), [("Text", (5, CHANNELS)), ("OneHot", (5, 30))])
 def test_a_part_of_a_model_of_token_ids_has_its_own_input(name: str, item: tuple[int, ...]) -> None:
-    """The model needs no embedding then; alone it does."""
+    """The model needs no embedding then. The batch is that of the function."""
     layer = made(f"{HERE}:{name}[input={HERE}:ids,at=part]")
-    assert (layer.items, layer.embedding) == ((item,), "")
+    assert (layer.items, layer.embedding, layer.batch) == ((item,), "", 3)
 
 
-def test_token_ids_without_an_embedding_are_refused() -> None:
-    """The refusal says both ways."""
-    with pytest.raises(Unresolved, match=r"no tensor of floating-point numbers.* and calls no nn\.Embedding"):
-        make(f"{HERE}:OneHot[input={HERE}:ids]", COLUMNS)
+def test_a_part_gets_what_it_gets_in_a_call_with_the_batch_of_the_point() -> None:
+    """Windows of an item stay together. Arguments are used as they are.
+
+    In a call with another number of items those with a row for each item follow, and no other that has as many rows.
+    """
+    layer = made(f"{HERE}:Windows[input=1x4x{CHANNELS},at=part]", batch=3)
+    assert (layer.items, layer.batch, layer.rows) == (((2, 2, CHANNELS),), 3, 2)
+    assert [*layer.zeros()[0].shape] == [3, 2, 2, CHANNELS]
+    for items in (1, 3, 4):
+        x = torch.randn(items, 2, 2, CHANNELS)
+        torch.testing.assert_close(layer(x), 2 * (x + torch.arange(CHANNELS, 2 * CHANNELS)))
 
 
 def test_weights_get_their_sizes_before_they_are_needed() -> None:
@@ -257,9 +205,32 @@ def test_weights_get_their_sizes_before_they_are_needed() -> None:
     assert sum(each.numel() for each in layer.parameters()) == 3 * CHANNELS + 3
 
 
-def test_trying_draws_no_random_numbers_of_the_process() -> None:
-    """Weights that are made afterwards would be others; a module that draws is left as it is."""
-    before = torch.get_rng_state()
-    alone = Wrapper(Noisy(), ((5, CHANNELS),))
-    assert tried(alone) is alone
-    assert torch.equal(torch.get_rng_state(), before)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("SequenceFirst", f"{HERE}:SequenceFirst[input=mymodule:inputs], where inputs() returns all arguments"),
+        (f"Graph[input={HERE}:graph]", "with one or two items it raises"),
+    ],
+)
+def test_a_batch_that_is_not_the_first_dimension_is_refused(name: str, words: str) -> None:
+    """Before anything is measured. The refusal says what to write."""
+    work = workload.make(point(layer=f"{HERE}:{name}", batch=4, num_tokens=4, channels=CHANNELS, num_heads=2))
+    with pytest.raises(Unsupported) as refusal:
+        function.check(work)
+    assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (f"OneHot[input={HERE}:ids]", "no tensor of floating-point numbers"),
+        (f"Text[input={HERE}:packed]", "returns a SimpleNamespace, whose tensors can't be cut to one item"),
+        ("Text[input=3x5,at=part]", r"can't be called: .*; if it takes another input, write .*input=mymodule:inputs"),
+        (f"Lazy[input={HERE}:ids]", "Lazy can't be called with what the function of inputs returns"),
+    ],
+)
+def test_what_can_not_be_called_is_said(name: str, words: str) -> None:
+    """In one line."""
+    with pytest.raises((Unresolved, Unsupported), match=words) as refusal:
+        make(f"{HERE}:{name}", COLUMNS)
+    assert "\n" not in str(refusal.value)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import impls
 from bench.modules.core import BY_FUNCTION
-from bench.modules.making import hide, make, show_all
+from bench.modules.making import make, show_all
 from bench.modules.wrapper import Wrapper
 from impls import Unresolved, Unsupported
 from impls.catalogue import GRAPH
@@ -45,29 +45,30 @@ class Got(nn.Module):
         return x
 
 
-def wide(heads: int, *, chan: int, token_len: int, mask: str) -> Got:
-    """Return what names and other names of columns gave, in whatever order."""
-    return Got(heads=heads, chan=chan, token_len=token_len, mask=mask)
+def named(heads: int, *, chan: int, token_len: int, seq_len: int, img_size: int, dim_head: int, mask: str) -> Got:
+    """Return what columns gave by their names and by other names, in whatever order."""
+    return Got(a=heads, b=chan, c=token_len, d=seq_len, e=img_size, f=dim_head, mask=mask)
 
 
-def of_anybody(d_model: int, nhead: int, seq_len: int, img_size: int, dim_head: int = 7, dropout: float = 0.5) -> Got:
-    """Return what the names that other libraries have gave."""
-    return Got(d_model=d_model, nhead=nhead, seq_len=seq_len, img_size=img_size, dim_head=dim_head, dropout=dropout)
-
-
-def of_others(hidden_size: int, query_dim: int, n_heads: int, head_dim: int, batch: int = 0) -> Got:
-    """Return what still other names gave."""
-    return Got(a=hidden_size, b=query_dim, c=n_heads, d=head_dim, e=batch)
-
-
-def of_a_place(dim: int, device: Any = None, dtype: Any = None, mode: str = "fan_in", hidden_dim: int = 9) -> Got:
-    """Return what a constructor got that says where and how its weights are made, and the width of another part."""
-    return Got(dim=dim, device=device, dtype=dtype, mode=mode, hidden_dim=hidden_dim)
-
-
-def of_functions(dim: int, qkv_bias: Any = "own", qk_scale: Any = "own", patch_size: Any = "own") -> Got:
+def with_defaults(
+    dim: int,
+    nhead: int = 9,
+    dropout: float = 0.5,
+    device: Any = None,
+    mode: str = "fan_in",
+    hidden_dim: int = 9,
+    qkv_bias: Any = "own",
+    qk_scale: Any = "own",
+    patch_size: Any = "own",
+) -> Got:
     """Return what a constructor with defaults of its own got."""
-    return Got(dim=dim, qkv_bias=qkv_bias, qk_scale=qk_scale, patch_size=patch_size)
+    own = {"qkv_bias": qkv_bias, "qk_scale": qk_scale, "patch_size": patch_size}
+    return Got(a=dim, b=nhead, c=dropout, d=(device, mode, hidden_dim), **own)
+
+
+def of_open(h: int, n_state: int, max_seq_len: int, width: int = 3) -> Got:
+    """Return what names gave that mean a column only without a default."""
+    return Got(a=h, b=n_state, c=max_seq_len, d=width)
 
 
 def curious(dim: int, colour: str, window_size: Any) -> Got:
@@ -98,17 +99,12 @@ def refused(name: str, **columns: Any) -> str:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("wide", {"heads": 4, "chan": 64, "token_len": 48, "mask": "causal"}),
-        ("of_others", {"a": 64, "b": 48, "c": 4, "d": 16, "e": 2}),
-        (
-            "of_anybody",
-            {"d_model": 64, "nhead": 4, "seq_len": 7, "img_size": 32, "dim_head": 16, "dropout": 0.5},
-        ),
-        ("of_a_place", {"dim": 48, "device": None, "dtype": None, "mode": "fan_in", "hidden_dim": 9}),
+        ("named", {"a": 4, "b": 64, "c": 48, "d": 7, "e": 32, "f": 16, "mask": "causal"}),
+        ("of_open", {"a": 4, "b": 64, "c": 7, "d": 3}),
         ("any_keyword", {}),
         # what stands in brackets counts, whatever the columns say
-        ("of_anybody[nhead=2,dim_head=8,dropout=0]", {"d_model": 64, "nhead": 2, "seq_len": 7, "img_size": 32,
-            "dim_head": 8, "dropout": 0}),
+        ("with_defaults[nhead=2,dropout=0,qkv_bias=no]", {"a": 48, "b": 2, "c": 0, "d": (None, "fan_in", 9),
+            "qkv_bias": "no", "qk_scale": "own", "patch_size": 4}),
         ("any_keyword[a=(1, 2),b='x, y',c=None,d=true,e=False,f=[1, (2, 3)],g=max-autotune]", {"a": (1, 2),
             "b": "x, y", "c": None, "d": True, "e": False, "f": [1, (2, 3)], "g": "max-autotune"}),
         ("curious[colour=red,window_size=(7, 7)]", {"dim": 48, "colour": "red", "window_size": (7, 7)}),
@@ -119,33 +115,31 @@ def test_columns_go_to_the_parameters_that_name_them(name: str, expected: dict[s
     assert got(name) == expected
 
 
+def test_a_name_that_may_mean_something_else_is_said() -> None:
+    """If the parameter has no default, the column is taken."""
+    assert made(f"{HERE}:of_open").said == ("h is num_heads, max_seq_len is num_tokens",)
+
+
 def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
     """A constructor's own default stays otherwise; a column without a value is not handed over."""
     usual = {"qkv_bias": False, "qk_scale": None, "patch_size": None}
-    assert got("of_functions", **usual) == {"dim": 48, **dict.fromkeys(usual, "own")}
     asked = {"qkv_bias": True, "qk_scale": 0.5, "patch_size": 4}
-    assert got("of_functions", **asked) == {"dim": 48, **asked}
+    for columns, expected in ((usual, dict.fromkeys(usual, "own")), (asked, asked)):
+        values = got("with_defaults", **columns)
+        assert {name: values[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
         ("no_such_module:Layer", ["can't be imported", "no_such_module"]),
-        (f"{HERE}:Nothing", ["can't be imported", "Nothing"]),
         (f"{HERE}:HERE", ["must be callable, got str"]),
-        (f"{HERE}:curious", ["asks for colour, window_size", f"{HERE}:curious[colour=…,window_size=…]"]),
         (f"{HERE}:curious[colour=red]", ["asks for window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
-        (f"{HERE}:of_objects", ["asks for layer_idx, config, norm", "config=…", "as mymodule:make"]),
-        (f"{HERE}:of_anybody[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
-        (f"{HERE}:of_a_place[zzz=0]", ["no argument 'zzz'; expected some of dim, device, dtype, mode, hidden_dim"]),
+        (f"{HERE}:with_defaults[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
         (f"{HERE}:point", ["must make a torch.nn.Module, got Point"]),
-        ("tests.tiny_models:no_module", ["must make a torch.nn.Module, got int"]),
-        ("tests.tiny_models:broken", ["can't be made: OSError: no such weights"]),
+        (f"{HERE}:of_config", ["AttributeError: 'int' object has no attribute", "its signature is (dim, config=3)"]),
         (f"{HERE}:lost", ["can't be made: AssertionError: ", "second line"]),
         (f"{HERE}:Got[input=2x0x16]", ["input=2x0x16 must be sizes that begin with the batch, as 8x3x224x224"]),
-        (f"{HERE}:Got[input=16]", ["must be sizes that begin with the batch"]),
-        (f"{HERE}:Got[input=tests.tiny_models:missing]", ["has no attribute 'missing'"]),
-        (f"{HERE}:Got[input={HERE}:no_tensors]", ["takes no tensor of floating-point numbers"]),
         (f"{HERE}:Got[at=layers.7]", ["has no module 'layers.7'"]),
     ],
 )
@@ -155,9 +149,9 @@ def test_what_makes_no_module_is_said_in_one_line(name: str, words: list[str]) -
     assert all(each in line for each in words), line
 
 
-def of_objects(layer_idx: int, config: Any, norm: type[nn.Module]) -> nn.Module:
-    """Return nothing: nobody can call it by a name."""
-    raise NotImplementedError
+def of_config(dim: int, config: Any = 3) -> nn.Module:
+    """Raise an error of a constructor's own."""
+    return nn.Linear(dim, config.hidden_size)
 
 
 def lost() -> nn.Module:
@@ -165,34 +159,12 @@ def lost() -> nn.Module:
     raise AssertionError("Torch not compiled with CUDA enabled\nsecond line")
 
 
-def no_tensors() -> tuple[Tensor, bool]:
-    """Return inputs without anything that could be varied."""
-    return torch.ones(2, dtype=torch.long), True
-
-
 # Inputs
 
 
-class MultiHead(nn.Module):
-    """Attention that takes queries, keys and values apart."""
-
-    def __init__(self, embed_dim: int, batch_first: bool = False) -> None:
-        super().__init__()
-        self.batch_first = batch_first
-        self.scale = nn.Parameter(torch.ones(embed_dim))
-
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> tuple[Tensor, None]:
-        """Return the sum of all three."""
-        assert mask is None
-        return query + 10 * key + 100 * value, None
-
-
 def test_queries_keys_and_values_are_all_x() -> None:
-    """Also of torch's own module, whose batch is made the first dimension."""
-    layer = made(f"{HERE}:MultiHead")
+    """As of torch's own module, whose batch is made the first dimension."""
     x = torch.randn(2, 7, 12)
-    assert vars(layer.inner)["batch_first"]
-    torch.testing.assert_close(layer(x), 111 * x)
     torchs = made("torch.nn:MultiheadAttention")
     assert isinstance(torchs.inner, nn.MultiheadAttention)
     assert (torchs.inner.embed_dim, torchs.inner.num_heads, torchs.inner.batch_first) == (12, 3, True)
@@ -215,20 +187,6 @@ def maps() -> Got:
 maps.input_shape = lambda point: (point.batch, point.token_len, 5)  # type: ignore[attr-defined]  # functions take attributes
 
 
-class Several(nn.Module):
-    """Takes two tensors, a mask and a flag."""
-
-    def forward(self, ids: Tensor, x: Tensor, mask: Tensor, *, doubled: bool) -> dict[str, Any]:
-        """Return the sum."""
-        return {"ids": ids, "y": (x + ids[..., None]) * mask * (2 if doubled else 1)}
-
-
-def several() -> dict[str, Any]:
-    """Return all arguments of Several for two items of three tokens."""
-    mask = torch.tensor([[[1.0], [0.0], [1.0]]])
-    return {"ids": torch.full((2, 3), 4), "x": torch.randn(2, 3, 5), "mask": mask, "doubled": True}
-
-
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
@@ -237,7 +195,6 @@ def several() -> dict[str, Any]:
         ("maps", (2, 12, 5)),
         ("Got[input=2x5x16]", (2, 5, 16)),
         ("Maps[input=2x5x16]", (2, 5, 16)),
-        (f"Several[input={HERE}:several]", (2, 3, 5)),
     ],
 )
 def test_the_input_is_stated_given_or_tokens(name: str, shape: tuple[int, ...]) -> None:
@@ -254,30 +211,6 @@ def test_a_stated_shape_has_whole_numbers_and_the_batch(shape: Any, monkeypatch:
     line = refused(f"{HERE}:maps")
     assert "must return whole numbers that begin with the batch 2" in line
     assert line.endswith(f"got {shape!r}")
-
-
-def test_all_arguments_come_from_a_function() -> None:
-    """The first tensor of floating-point numbers is x, the others and the flags stay; tensors follow the batch."""
-    layer = made(f"{HERE}:Several[input={HERE}:several]")
-    x = torch.randn(4, 3, 5)
-    expected = 2 * (x + 4)
-    expected[:, 1] = 0
-    torch.testing.assert_close(layer(x), expected)
-    assert layer.returned == "dict"
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "x"),
-    [
-        ("Net[kind=written,channels=8,input=1x5x8,at=layers.1]", "Attention", (2, 5, 8)),
-        ("Heads[input=1x5x16,at=attention]", "MultiheadAttention", (2, 5, 16)),
-    ],
-)
-def test_a_module_inside_gets_what_it_gets_there(name: str, kind: str, x: tuple[int, ...]) -> None:
-    """The module is measured by itself, with the shape of its own input; options of the whole go to the whole."""
-    module, shapes = make(f"tests.tiny_models:{name}", vars(point()))
-    assert isinstance(module, Wrapper)
-    assert (type(module.inner).__name__, shapes, module(torch.randn(x)).shape) == (kind, (x,), x)
 
 
 # The core
@@ -367,6 +300,3 @@ def test_what_would_hide_the_layers_before_it_is_changed() -> None:
     assert float(layer["head"].detach().std()) > 0.001
     assert float(layer["scale"].detach().min()) > 0.1
     assert torch.equal(layer["norm"], torch.ones(4))
-    hide(layer, [*layer])
-    largest = {name: float(each.detach().max()) for name, each in layer.items()}
-    assert largest == pytest.approx({"head": 0, "scale": 1e-5, "norm": 1, "temperature": 0.07})

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import impls
+from bench.measure import function, workload
 from bench.modules import sources
-from bench.modules.graph.cores import found
-from bench.modules.graph.tracing import traced
+from bench.modules.graph.cores import look
 from impls import Unresolved
-from tests.make.points import made
+from tests.make.points import made, point
 
 BERT = "hidden_size=16,num_hidden_layers=1,num_attention_heads=2,intermediate_size=16,vocab_size=8"
 
@@ -49,13 +49,14 @@ def test_a_library_has_models_by_name(name: str, item: tuple[int, ...], cores: i
     model = made(name).eval()
     assert model.items == (item,)
     with torch.inference_mode():
-        first, *others = found(traced(model, (torch.randn(3, *model.items[0]),), model.inner)).cores
+        first, *others = look(model, (torch.randn(3, *model.items[0]),)).cores
     assert len(others) == cores - 1
     if "vit" in name:
-        assert (first.layer, first.class_name, first.shapes[0]) == ("blocks.0.attn", "Attention", (3, 3, 5, 8))
+        assert (first.core.layer, first.core.class_name) == ("inner.blocks.0.attn", "Attention")
+        assert first.core.shapes[0] == (3, 3, 5, 8)
     if "padding" in name:
-        assert first.by_sdpa
-        assert first.mask.endswith("6, 6]")
+        assert first.core.by_sdpa
+        assert first.core.mask.endswith("6, 6]")
 
 
 def test_transformers_has_models_by_a_config_file(tmp_path: Path) -> None:
@@ -92,12 +93,13 @@ def test_a_layer_gets_the_mask_that_a_setting_expects(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [("kept", "change the SimpleNamespace that it gets"), ("mixed", "something else for it")]
+    ("kind", "words"), [("kept", "a second call"), ("mixed", "an item alone gives something else")]
 )
-def test_a_layer_that_can_not_be_called_again_alone_says_why(kind: str, words: str) -> None:
-    """The layer keeps a state of earlier calls, or mixes the items of a batch."""
-    with pytest.raises(impls.Unsupported, match=rf"can't be run by itself.*{words}"):
-        made(f"{TINY}:Stated[kind={kind},input=1x5x16,at=attention]")
+def test_a_part_that_can_not_be_called_again_alone_says_why(kind: str, words: str) -> None:
+    """The part keeps a state of earlier calls, or mixes the items of a batch."""
+    work = workload.make(point(layer=f"{TINY}:Stated[kind={kind},input=1x5x16,at=attention]"))
+    with pytest.raises(impls.Unsupported, match=words):
+        function.check(work)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_a_layer_that_can_not_be_called_again_alone_says_why(kind: str, words: s
         ("transformers:no/such/config.json", "can't be read as a config.json"),
         (f"transformers:BertConfig[{BERT},tokens=4,padding=4]", "padding < tokens"),
         (f"transformers:BertConfig[{BERT},input=1x4x16]", "[tokens=64,padding=8] or [input=mymodel:inputs]"),
-        ("transformers:WhisperConfig[encoder_layers=1,decoder_layers=1]", "[input=mymodel:inputs], a function"),
+        ("transformers:WhisperConfig[encoder_layers=1,decoder_layers=1]", "[input=mymodule:inputs], where inputs()"),
     ],
 )
 def test_what_makes_no_model_is_said_in_one_line(name: str, words: str) -> None:

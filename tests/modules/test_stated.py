@@ -27,28 +27,16 @@ class Declared(nn.Module):
 
 
 class OfTokens(nn.Module):
-    """Has methods of the same names that take numbers, as windowed attention has."""
-
-    def flops(self, number: Any) -> int:
-        """Return a number for whatever comes."""
-        return 0 * (number is None) + 5
-
-    def input_shape(self, number: Any) -> int:
-        """Return what can't be computed of a point."""
-        return int(number * 3)
-
-
-class OfNothing(nn.Module):
-    """Has a property that raises, and a method without arguments."""
+    """Has methods of the same names that mean something else, as windowed attention has, and one that can't be read."""
 
     @property
     def input_shape(self) -> Any:
         """Raise what isn't an AttributeError."""
         raise RuntimeError("not built yet")
 
-    def flops(self) -> int:
-        """Return a number."""
-        return 7
+    def flops(self, number: Any) -> int:
+        """Return a number for whatever comes."""
+        return 0 * (number is None) + 5
 
 
 class Failing(nn.Module):
@@ -60,12 +48,13 @@ class Failing(nn.Module):
 
 
 def test_a_method_that_takes_a_point_counts() -> None:
-    """Its parameter is called so."""
+    """Its parameter is called so. A class is asked before it has made a module."""
+    assert takes_point(Declared, "input_shape")
     assert flops(Declared(), None, POINT) == 20
     assert shapes(Declared(), None, COLUMNS) == ((2, 7),)
 
 
-@pytest.mark.parametrize("module", [OfTokens(), OfNothing(), nn.Linear(1, 1)])
+@pytest.mark.parametrize("module", [OfTokens(), nn.Linear(1, 1)])
 def test_what_only_has_the_name_states_nothing(module: nn.Module) -> None:
     """It is the module's own business, and is not called."""
     assert flops(module, None, POINT) is None
@@ -76,15 +65,3 @@ def test_what_a_method_raises_is_said() -> None:
     """In one line, with the method."""
     with pytest.raises(Unresolved, match=r"its input_shape\(point\) raises AttributeError: .* no attribute 'colour'"):
         shapes(Failing(), None, COLUMNS)
-
-
-def test_a_function_that_makes_a_module_states_by_its_attributes() -> None:
-    """Those of a class are its instances'."""
-
-    def make() -> nn.Module:
-        return nn.Linear(1, 1)
-
-    make.input_shape = lambda point: (2, point.batch)  # type: ignore[attr-defined]  # functions take attributes
-    assert shapes(make(), make, COLUMNS) == ((2, 2),)
-    assert takes_point(Declared, "input_shape")
-    assert not takes_point(OfNothing, "flops")

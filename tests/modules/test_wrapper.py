@@ -26,26 +26,21 @@ class Named(NamedTuple):
 
 
 def test_other_tensors_follow_the_batch() -> None:
-    """Of one that has a row for each item, the first row is that of all items that come; another one stays whole.
-
-    A square matrix is a mask of queries and keys, even if there are as many items as rows.
-    """
-    model = Wrapper(Masked(), ((3,),), (X,), {"mask": torch.tensor([[1.0] * 3, [2.0] * 3])}, batch=2)
+    """One that has the same row for each item has it for all that come; another one stays whole."""
+    model = Wrapper(Masked(), ((3,),), (X,), {"mask": torch.ones(2, 3)}, batch=2)
     assert isinstance(model.kwargs["mask"], Held)
     assert model(torch.zeros(5, 3)).tolist() == [[1.0] * 3] * 5
     assert model.to(torch.float64)(torch.zeros(1, 3, dtype=torch.float64)).dtype == torch.float64
-    of_all = Wrapper(Masked(), ((3,),), (X,), {"mask": torch.arange(3.0)}, batch=2)
-    assert of_all.returned == ""
-    assert of_all(torch.zeros(2, 3)).tolist() == [[0.0, 1.0, 2.0]] * 2
-    assert of_all.returned == "tuple"
     square = torch.arange(9.0).view(3, 3)
     model = Wrapper(Masked(), ((3,),), (X,), {"mask": square}, batch=3)
-    assert torch.equal(model(torch.zeros(3, 3)), square)
+    assert model.returned == ""
+    assert torch.equal(model(torch.zeros(1, 3)), square)
+    assert model.returned == "tuple"
 
 
 def test_rows_of_an_item_stay_together() -> None:
     """A layer that gets several rows for each item, such as windows, has them in one item."""
-    model = Wrapper(nn.Linear(4, 2), ((3, 5, 4),), group=3)
+    model = Wrapper(nn.Linear(4, 2), ((3, 5, 4),), rows=3)
     assert model(torch.zeros(2, 3, 5, 4)).shape == (2, 3, 5, 2)
 
 

@@ -11,6 +11,7 @@ from bench.measure import workload
 from bench.modules.making import make
 from bench.plan.case import COLUMNS, OF_LAYERS, Point
 from bench.plan.columns import Role
+from bench.plan.core import UNFUSED, Core
 from bench.plan.grid import DEFAULTS, expand
 from bench.plan.layers import LAYERS, flops, layer_of, least_bytes
 from bench.plan.layers.module import of_core
@@ -180,19 +181,10 @@ def test_an_argument_in_a_name_holds_and_so_does_what_a_module_shows() -> None:
     assert refusal(lambda: [*expand({**given, "layer": "timm:vit"}, shown=shown)]).startswith("num_tokens = 7 must be")
 
 
-@pytest.mark.parametrize(
-    ("core", "expected"),
-    [
-        ({"shapes": [(8, 6, 197, 64), (8, 6, 49, 64), (8, 6, 49, 64)]}, (197, 384, 384, 6)),
-        ({"shapes": [(48, 197, 64)] * 3}, (197, 64, 64, 1)),
-        ({"shapes": [(8, 4, 6, 49, 32)] * 3}, (49, 192, 192, 6)),
-        ({"shapes": [(8, 4, 6, 49, 32)] * 3, "heads": 4}, (49, 128, 128, 4)),
-        ({"shapes": [(8, 197, 384)] * 3, "heads": 6}, (197, 384, 384, 6)),
-    ],
-)
-def test_a_core_shows_the_columns_of_its_module(core: dict[str, Any], expected: tuple[int, ...]) -> None:
-    """Tokens are those of queries; heads are in the shape, or beside it if one operator computes the whole layer."""
-    assert tuple(of_core(core, "my:Layer")[column] for column in OF_LAYERS) == expected
+def test_a_core_shows_the_columns_of_its_module() -> None:
+    """Tokens are those of queries; a name may say more."""
+    core = Core("", "Layer", UNFUSED, ((8, 6, 197, 64), (8, 6, 49, 64), (8, 6, 49, 64)), "float32", 0.125)
+    assert tuple(of_core(core, "my:Layer")[column] for column in OF_LAYERS) == (197, 384, 384, 6)
     assert of_core(core, "my:Layer[dim=96,num_heads=3]")["num_heads"] == 3
 
 

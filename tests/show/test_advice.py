@@ -6,29 +6,22 @@ import re
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from bench.analyse import advice as analyse
 from bench.analyse.advice import Advice
+from bench.plan.core import UNFUSED, Softmax
 from bench.show import advice as words
-from bench.show.advice import after, as_json, before, ending, stopped
+from bench.show.advice import after, as_json, before, ending
 from bench.show.markdown import markdown
 from bench.show.terminal.console import rendered
+from bench.store.looks import Seen, Tried
 from impls.catalogue import GRAPH
 from tests.make.advice import FLAGS, POINT, advised, core, looks, seen
 
-BY_GRAPH = {"sdpa": {"status": "ok", "detail": "", "by": GRAPH}}
+BY_GRAPH = {"sdpa": Tried("ok", "", GRAPH)}
 
-CAP = {"layer": "gate", "lines": "model.py:3", "reason": "a soft cap"}
-
-
-def test_a_look_has_no_table() -> None:
-    """Its first line, the bound, is bold in Markdown; what layers take follows. A small bound has a way on."""
-    seen = analyse.seen(POINT, looks(core_share=0.05))
-    text = markdown([*before(seen), *stopped(seen), *ending([seen], [])])
-    assert text.startswith("**Attention takes 5")
-    assert "2 attention cores" in text
-    assert "|" not in text
-    assert "--anyway" in text
+CAP = Softmax("gate", "model.py:3", "a soft cap")
 
 
 def test_the_answer_fits_a_screen() -> None:
@@ -91,7 +84,7 @@ WIDE = [seen([core("a")], share, share, number=number) for number, share in enum
         (looks(cores=[], others=[CAP]), "No replaceable attention was found, but 1 softmax"),
     ],
 )  # fmt: skip
-def test_the_first_line_is_the_bound(looked: list[dict[str, Any]], line: str) -> None:
+def test_the_first_line_is_the_bound(looked: list[Seen], line: str) -> None:
     """No number is said that is not known."""
 
     def without_digits(text: str) -> str:
@@ -102,7 +95,7 @@ def test_the_first_line_is_the_bound(looked: list[dict[str, Any]], line: str) ->
 
 def test_softmaxes_of_no_core_are_named_in_one_line() -> None:
     """With their places in the source, those that take most first."""
-    others = [CAP, *({"layer": path, "lines": "model.py:9", "reason": "a gate"} for path in ("a", "b"))]
+    others = [CAP, *(Softmax(path, "model.py:9", "a gate") for path in ("a", "b"))]
     (line,) = words.softmaxes(analyse.seen(POINT, looks(others=others)))
     place = r"\(\d+\.\d% of the time: "
     assert re.fullmatch(
@@ -112,30 +105,53 @@ def test_softmaxes_of_no_core_are_named_in_one_line() -> None:
     assert words.softmaxes(analyse.seen(POINT, looks())) == []
 
 
+INLINE = {"operator": UNFUSED, "lines": "model.py:3-5"}
+
+
 def test_what_to_write_in_a_model_is_said() -> None:
-    """The lines of its source, those in their place, each once; the recommendation points at them."""
-    facts = {"operator": "unfused", "by_sdpa": False, "lines": "model.py:3-5"}
-    cores = [
-        core(path, **facts, proposal=["o = F(q)", f"# q of {path}"]) for path in ("blocks.0.attn", "blocks.1.attn")
-    ]
+    """The line for each kind once, with the place; the recommendation points at it. A switch makes it needless."""
+    cores = [core(path, **INLINE) for path in ("blocks.0.attn", "blocks.1.attn")]
     advice = advised({"as_is": 1.0, "graph": 0.98, "sdpa": 0.7}, cores=cores, settings=BY_GRAPH)
-    (where,) = words.rewriting(advice)
-    assert "model.py:3-5" in where
-    first = advice.layers[0]["path"]
-    assert words.proposals(advice) == [f"# {first}", "o = F(q)", f"# q of {first}"]
+    (place,) = words.rewriting(advice)
+    assert "model.py:3-5" in place
+    assert words.proposals(advice) == ["# blocks.0.attn", *words.proposal(cores[0])]
     assert words.recommendation(advice).endswith("Write the lines above in the source.")
-    assert json.loads(as_json([advice]))["paste"] == []
-    plain = analyse.seen(POINT, looks())
-    assert (words.rewriting(plain), words.proposals(plain)) == ([], [])
+    content = json.loads(as_json([advice]))
+    assert (content["paste"], content["layers"][0]["proposal"]) == ([], words.proposal(cores[0]))
+    switched = analyse.seen(POINT, looks(cores=cores))
+    assert (words.rewriting(switched), words.proposals(switched)) == ([], [])
 
 
-def test_what_a_fused_core_can_not_express_is_said() -> None:
-    """In one line; nothing is proposed."""
-    capped = core("blocks.0.attn", operator="unfused", by_sdpa=False, obstacle="a soft cap (tanh) at model.py:4")
-    advice = analyse.seen(POINT, looks(cores=[capped], settings={}))
-    (line,) = words.rewriting(advice)
-    assert "a soft cap (tanh) at model.py:4" in line
-    assert words.proposals(advice) == []
+NAME = "F.scaled_dot_product_attention"
+
+
+@pytest.mark.parametrize(
+    ("facts", "line", "note"),
+    [
+        ({}, f"{NAME}(q, k, v, scale=0.5)", "in place of model.py:3-5: float32 q [2, 3, 7, 4], k"),
+        ({"mask": "adds a bias"}, f"{NAME}(q, k, v, attn_mask=mask, scale=0.5)", "mask, in this call: adds a bias"),
+        ({"mask": "hides later keys", "is_causal": True}, f"{NAME}(q, k, v, is_causal=True, scale=0.5)", ""),
+        ({"unread": "model.py:4"}, f"{NAME}(q, k, v, scale=0.5)", "return None for the weights at model.py:4"),
+        ({"class_name": "nn.MultiheadAttention"}, "# model.py:3-5: nn.MultiheadAttention", "need_weights=False"),
+        ({"obstacle": "its weights are used again at model.py:9"}, "", ""),
+        ({"operator": "flex_attention"}, "", ""),
+    ],
+)  # fmt: skip
+def test_a_line_says_what_is_known_of_its_core(facts: dict[str, Any], line: str, note: str) -> None:
+    """Its scale, mask and shapes, and weights that nothing reads."""
+    text = "\n".join(words.proposal(structs.replace(core("a", **INLINE), **facts)))
+    assert text.startswith(line)
+    assert note in text
+    assert bool(text) == bool(line)
+
+
+def test_what_stands_in_the_way_is_said() -> None:
+    """In one line; so are values that are narrower than queries."""
+    capped = core("blocks.0.attn", **INLINE, obstacle="a soft cap at model.py:4")
+    narrow = core("blocks.1.attn", shapes=((2, 3, 7, 192), (2, 3, 7, 192), (2, 3, 7, 128)))
+    first, second = words.rewriting(analyse.seen(POINT, looks(cores=[capped, narrow])))
+    assert "a soft cap at model.py:4" in first
+    assert "padded to 192" in second
 
 
 def with_rows(of: Advice, **changes: dict[str, Any]) -> Advice:
@@ -181,8 +197,8 @@ def test_each_row_has_its_own_bound() -> None:
 
 def test_what_was_not_measured_is_said() -> None:
     """Settings with the same reason stand in one line."""
-    settings = {name: {"status": "same", "detail": "", "by": ""} for name in ("sdpa", "sdpa_flash")}
-    unsupported = {"sdpa_math": {"status": "unsupported", "detail": "no kernel", "by": ""}}
+    settings = {name: Tried("same") for name in ("sdpa", "sdpa_flash")}
+    unsupported = {"sdpa_math": Tried("unsupported", "no kernel")}
     of = analyse.compared(
         analyse.seen(POINT, looks(settings={**settings, **unsupported})), [], [*settings, "sdpa_math"]
     )

@@ -1,32 +1,42 @@
 """The attention cores of a graph, as calls of attention, and the softmaxes that belong to none."""
 
 import math
-import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.fx import Graph, Node
 
-from bench.modules.graph.masks import LOWEST, Mask, noted
 from bench.modules.graph.products import Labels
-from bench.modules.graph.reading import ATEN, LARGE, Odd, Way, called, emitted, read, ways
-from bench.modules.graph.tracing import Traced, dtype, frames, is_mutable, is_tensor, name, reached, shape, where
-from impls.catalogue import CAUSAL, GIVEN, LEARNED
-
-UNFUSED = "unfused"
-
-SDPA = "scaled_dot_product_attention"
+from bench.modules.graph.reading import ATEN, LARGE, LOWEST, Odd, Way, called, emitted, is_given, read, ways
+from bench.modules.graph.tracing import (
+    RETURNED,
+    Traced,
+    changed,
+    dtype,
+    is_mutable,
+    is_tensor,
+    name,
+    place_of,
+    reached,
+    shape,
+    traced,
+    where,
+)
+from bench.plan.core import SDPA, UNFUSED, Core, Softmax
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*|flex_attention")
 """The names of the operators that compute a core alone, but for torch's function."""
 
 HIDDEN = -1e30
 """The score of a hidden key, beside which a usual one is lost; it is finite, as the module's own."""
+
+LATER = "hides later keys"
+"""What a causal mask does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +69,8 @@ class Written:
     """A core that several operators compute."""
 
     way: Way
-    masks: tuple[Mask, ...]
-    obstacle: str = ""
+    mask: str
+    """What its mask does, in words."""
 
     @property
     def begin(self) -> Node:
@@ -80,10 +90,7 @@ class Written:
     @property
     def is_causal(self) -> bool:
         """Whether its mask hides later keys alone, in every call."""
-        is_fixed = not any(
-            each.op == "placeholder" for each in reached(self.way.side, lambda node: node.all_input_nodes)
-        )
-        return is_fixed and [mask.kind for mask in self.masks] == [CAUSAL]
+        return self.mask.startswith(f"{LATER},") and not any(map(is_given, self.way.side))
 
     def as_call(self, graph: Graph) -> Call:
         """Return it as a call of attention, whose tensors are made where nodes are inserted; raises `Odd`."""
@@ -106,9 +113,8 @@ class Written:
         if way.scale is None:
             query = called(graph, ATEN.mul.Tensor, query, cast(graph, self._factor(graph), dtype(value)))
         if way.has_empty_rows and mask is not None:
-            hidden = called(
-                graph, ATEN.all.dim, called(graph, ATEN.le.Scalar, mask, _lowest(dtype(mask)) / 2), -1, True
-            )
+            hidden = called(graph, ATEN.le.Scalar, mask, _lowest(dtype(mask)) / 2)
+            hidden = called(graph, ATEN.all.dim, hidden, -1, True)
             query, mask = (called(graph, ATEN.masked_fill.Scalar, each, hidden, 0.0) for each in (query, mask))
         scale = 1.0 if way.scale is None else way.scale
         return Call(query, key, value, scale, mask, self.is_causal, dropout=way.dropout)
@@ -193,8 +199,8 @@ class Fused:
     begin: Node
     output: Node
     asked: Mapping[str, Any]
-    masks: tuple[Mask, ...] = ()
-    obstacle: str = ""
+    mask: str = ""
+    """What its mask does, in words."""
 
     @property
     def steps(self) -> list[Node]:
@@ -207,7 +213,7 @@ class Fused:
         return bool(self.asked.get("is_causal"))
 
     @property
-    def mask(self) -> Node | None:
+    def attn_mask(self) -> Node | None:
         """The mask that it takes."""
         mask = self.asked.get("attn_mask", self.asked.get("attn_bias"))
         return mask if is_tensor(mask) else None
@@ -215,8 +221,7 @@ class Fused:
     def as_call(self, graph: Graph) -> Call:
         """Return it as a call of attention, whose tensors are made where nodes are inserted."""
         query, key, value = (self.asked[each] for each in ("query", "key", "value"))
-        sizes, scale = shape(query), self.asked.get("scale")
-        mask = self.mask
+        sizes, scale, mask = shape(query), self.asked.get("scale"), self.attn_mask
         if mask is not None and len(sizes) != len("BHND"):
             mask = called(graph, ATEN.expand.default, mask, [*sizes[:-1], shape(key)[-2]])
             mask = _of_four(graph, mask)
@@ -243,214 +248,165 @@ def fused(node: Node) -> Fused | None:
     kind = name(node) if node.op == "call_function" else ""
     if kind != SDPA and not FUSED.fullmatch(kind):
         return None
-    target, names = node.target, ["query", "key", "value"]
-    if is_operator := isinstance(target, torch._ops.OpOverload):
-        names = [argument.name for argument in target._schema.arguments]
-    asked = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-    taken = {user.args[1]: user for user in node.users if user.target is operator.getitem}
-    output = node if is_tensor(node) else taken.get(0)
-    others = "" if is_operator else f"{kind}: its programs are not read"
-    if any(place != 0 and user.users for place, user in taken.items()):
-        others = f"{kind} with several results"
-    return None if output is None else Fused(node, output, asked, (), others)
+    names = ["query", "key", "value"]
+    if isinstance(node.target, torch._ops.OpOverload):
+        names = [argument.name for argument in node.target._schema.arguments]
+    output = node if is_tensor(node) else next((user for user in node.users if user.args[1:] == (0,)), None)
+    return None if output is None else Fused(node, output, {**dict(zip(names, node.args, strict=False)), **node.kwargs})
 
 
-@dataclass(frozen=True)
-class Core:
-    """One attention core of a graph.
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A core in a graph: what is known of it, and its nodes."""
 
-    `layer` is the path of the innermost module with weights around it, `class_name` that module's class, and
-    `layer_input` the shape of the module's first tensor.
-    `operator` is the operator that computes it, UNFUSED if several do. `by_sdpa` is true if that is torch's function.
-    `shapes` and `strides` are those of queries, keys and values as `[B, H, N, D]`, as far as the graph shows heads.
-    `mask` has the dtypes and shapes of `masks` in words, and is empty without one. `causal` is true for a mask that
-    hides later keys alone.
-    """
-
-    layer: str
-    class_name: str
-    layer_input: tuple[int, ...]
-    operator: str
-    by_sdpa: bool
-    shapes: tuple[tuple[int, ...], ...]
-    strides: tuple[tuple[int, ...], ...]
-    dtype: str
-    masks: tuple[Mask, ...] = ()
-    mask: str = ""
-    causal: bool = False
-    dropout: float = 0.0
-    scale: float = 1.0
-    lines: str = ""
-    """The lines of source that compute it: `/home/me/model.py:12-15`; empty if they are of several files."""
-    heads: int = 0
-    """The heads, if the shapes don't show them."""
-    proposal: tuple[str, ...] = ()
-    """The line that computes it by `F.scaled_dot_product_attention`, if several operators do."""
-    obstacle: str = ""
-    """Why no other core can be put in its place."""
-    weights_are_used: bool = False
-    """Whether it is no more than that its weights are used after the core too."""
-    of: InitVar[Written | Fused | None] = None
-
-    def __post_init__(self, of: Written | Fused | None) -> None:
-        object.__setattr__(self, "_of", of)
-
-    @property
-    def found(self) -> Written | Fused:
-        """What the graph has of it: nodes, which are no fields."""
-        of: Written | Fused = vars(self)["_of"]
-        return of
-
-    @property
-    def node(self) -> Node:
-        """The node whose value is the core's output."""
-        return self.found.output
+    core: Core
+    of: Written | Fused
 
     @property
     def first(self) -> Node:
-        """The node with which the core begins."""
-        return self.found.begin
+        """The node with which it begins."""
+        return self.of.begin
 
     @property
-    def is_fused(self) -> bool:
-        """Whether one operator computes the core alone."""
-        return self.operator != UNFUSED
+    def node(self) -> Node:
+        """The node of its output."""
+        return self.of.output
 
 
-@dataclass(frozen=True)
-class Softmax:
-    """A softmax that belongs to no known core: the module, the lines of source, and why."""
+@dataclass(frozen=True, eq=False)
+class Other:
+    """A softmax of no core in a graph."""
 
-    layer: str
-    lines: str
-    reason: str
-    node: Node = field(compare=False)
-
-    @property
-    def hinted(self) -> str:
-        """The reason, and what would express a cap of scores."""
-        hint = (
-            "; flex_attention can compute this, as a score_mod" if self.reason.startswith(("tanh", "sigmoid")) else ""
-        )
-        return self.reason + hint
+    softmax: Softmax
+    node: Node
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Found:
-    """The cores of a graph in their order, and the softmaxes that belong to none."""
+    """A graph, its cores in their order, and the softmaxes that belong to none."""
 
-    cores: tuple[Core, ...]
-    unknown: tuple[Softmax, ...]
+    graph: Traced
+    cores: tuple[Site, ...]
+    unknown: tuple[Other, ...]
+
+
+def look(module: Callable[..., Any], xs: Sequence[Tensor]) -> Found:
+    """Return what a call of a module on tensors shows; raises `Untraceable`."""
+    return found(traced(module, xs))
 
 
 def found(graph: Traced) -> Found:
     """Return the cores of a graph, and the softmaxes that belong to none."""
-    nodes = graph.module.graph
-    every = [*ways(graph)]
+    every, operators = [*ways(graph)], [*filter(None, map(fused, graph.module.graph.nodes))]
     known = [each for each in every if isinstance(each, Way)]
-    operators = [*filter(None, map(fused, nodes.nodes))]
-    reasons, values = read(graph, known, {each.mask for each in operators if each.mask is not None})
+    reasons, values = read(graph, known, {of.attn_mask for of in operators if of.attn_mask})
     odd = dict(each for each in every if not isinstance(each, Way))
     odd |= {way.softmax: reason for way, reason in reasons.items()}
-    good = [Written(way, _masks(way.mask, way.side)) for way in known if way.softmax not in odd]
-    of_operators = [replace(of, masks=_masks(values[of.mask], [of.mask])) if of.mask else of for of in operators]
-    cores: dict[Node, Core] = {}
-    order = {node: place for place, node in enumerate(nodes.nodes)}
-    both: list[Written | Fused] = [*good, *of_operators]
+    written = [Written(way, _described(way.mask, way.side)) for way in known if way.softmax not in odd]
+    masked = [
+        replace(of, mask=_described(values[of.attn_mask], [of.attn_mask])) if of.attn_mask else of for of in operators
+    ]
+    both: list[Written | Fused] = [*written, *masked]
+    order = {node: place for place, node in enumerate(graph.module.graph.nodes)}
+    lasts, sites = {each.output for each in written}, list[Site]()
+    outputs = graph.module.graph.find_nodes(op="output")
+    needed = {*reached(outputs, lambda node: [] if node in lasts else node.all_input_nodes)}
     for of in both:
         try:
-            cores[of.output] = _core(graph, of, _obstacle(of, good, order))
+            sites.append(Site(_core(graph, of, lasts, needed, order), of))
         except Odd as reason:
             if isinstance(of, Written):
                 odd[of.way.softmax] = reason
-    unknown = tuple(
-        Softmax(graph.with_weights(node), where(node), f"{reason} at {where(reason.node or node)}", node)
-        for node, reason in sorted(odd.items(), key=lambda each: order[each[0]])
-    )
-    return Found(tuple(cores[node] for node in sorted(cores, key=order.__getitem__)), unknown)
+    unknown = (Other(_softmax(graph, node, odd[node]), node) for node in sorted(odd, key=order.__getitem__))
+    return Found(graph, tuple(sorted(sites, key=lambda site: order[site.node])), tuple(unknown))
 
 
-def _obstacle(of: Written | Fused, every: Sequence[Written], order: Mapping[Node, int]) -> str:
+def _softmax(graph: Traced, node: Node, odd: Odd) -> Softmax:
+    cap = "; flex_attention can compute this, as a score_mod" if str(odd) in ("tanh", "sigmoid") else ""
+    return Softmax(graph.with_weights(node), where(node), f"{odd} at {where(odd.node or node)}{cap}")
+
+
+def _core(
+    graph: Traced, of: Written | Fused, lasts: Collection[Node], needed: Collection[Node], order: Mapping[Node, int]
+) -> Core:
+    """Return what is known of a core; raises `Odd` if it is no call of attention."""
+    if isinstance(of, Written):
+        obstacle, unread = _obstacle(of, lasts, needed, order), _unread(of, lasts)
+    else:
+        obstacle, unread = _obstacle_of_fused(of), ""
+    with inserted(graph.module.graph, of.output, is_kept=False):
+        call = of.as_call(graph.module.graph)
+        layer = graph.with_weights(of.output)
+        kind = type(graph.inner.get_submodule(layer))
+        return Core(
+            layer,
+            f"nn.{kind.__name__}" if kind.__module__.startswith("torch.nn.") else kind.__name__,
+            name(of.begin) if isinstance(of, Fused) else UNFUSED,
+            tuple(map(shape, (call.query, call.key, call.value))),
+            str(dtype(call.value)).removeprefix("torch."),
+            call.scale,
+            of.mask,
+            call.is_causal,
+            _lines(of.steps),
+            obstacle,
+            "" if obstacle else unread,
+        )
+
+
+def _obstacle(of: Written, lasts: Collection[Node], needed: Collection[Node], order: Mapping[Node, int]) -> str:
     """Return what is in the way of another core: a use of the weights, or a change of memory in between."""
-    if isinstance(of, Fused):
-        return of.obstacle
-    own, lasts = {*of.way.inside}, {each.output for each in every}
-    outputs = of.begin.graph.find_nodes(op="output")
-    needed = {*reached(outputs, lambda node: [] if node in lasts else node.all_input_nodes)}
-    mine = {of.way.softmax, *of.way.after}
-    users = [user for node in mine for user in node.users if user not in own and user not in lasts and user in needed]
-    if users:
-        return f"its weights are used again at {where(users[0])}"
-    changed = (
-        node
-        for node in order
-        if order[of.begin] < order[node] < order[of.output] and node not in own and is_mutable(node)
-        if not _is_settled(node, of.way, order)
-    )
-    at = next(changed, None)
-    return f"{name(at)}: memory is changed in place between its products at {where(at)}" if at else ""
+    own = {*of.way.inside}
+    users = (user for node in (of.way.softmax, *of.way.after) for user in node.users)
+    if again := next((user for user in users if user in needed and user not in own and user not in lasts), None):
+        return f"its weights are used again at {where(again)}"
+    for node in order:
+        is_inside = order[of.begin] < order[node] < order[of.output]
+        if is_inside and node not in own and is_mutable(node) and not _is_settled(node, of.way, order):
+            return f"{name(node)}: memory is changed in place between its products at {where(node)}"
+    return ""
 
 
 def _is_settled(change: Node, way: Way, order: Mapping[Node, int]) -> bool:
     """Return whether a change is of memory that was made between the products, before the scores meet it."""
-    base: Any = change.args[0]
-    while base.op == "call_function" and is_tensor(base) and _is_view(base):
-        base = base.args[0]
-    users = {*reached([base], lambda node: node.users)}
+    base = changed(change)
+    users = {*reached([base] if base else [], lambda node: node.users)}
     met = min((order[node] for node in way.before if node in users), default=order[way.softmax])
-    return order[base] > order[way.first.node] and order[change] < met
+    return base is not None and order[base] > order[way.first.node] and order[change] < met
 
 
-def _is_view(node: Node) -> bool:
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and any(each.alias_info for each in schema.returns)
+def _obstacle_of_fused(of: Fused) -> str:
+    if not isinstance(of.begin.target, torch._ops.OpOverload) and name(of.begin) != SDPA:
+        return f"{name(of.begin)}: its programs are not read"
+    is_used = of.begin is not of.output and any(each.users for each in of.begin.users if each is not of.output)
+    return f"{name(of.begin)} with several results" if is_used else ""
 
 
-def _core(graph: Traced, of: Written | Fused, obstacle: str) -> Core:
-    with inserted(graph.module.graph, of.output, is_kept=False):
-        if isinstance(of, Fused) and name(of.begin) == "flex_attention":
-            call = Call(of.asked["query"], of.asked["key"], of.asked["value"], scale=1.0)
-        else:
-            call = of.as_call(graph.module.graph)
-        layer = graph.with_weights(of.output)
-        module = graph.inner.get_submodule(layer)
-        tensors = (call.query, call.key, call.value)
-        masks = of.masks
-        return Core(
-            layer,
-            type(module).__name__,
-            graph.layer_inputs.get(layer, ()),
-            name(of.begin) if isinstance(of, Fused) else UNFUSED,
-            isinstance(of, Fused) and name(of.begin) == SDPA,
-            tuple(map(shape, tensors)),
-            tuple(tuple(each.meta["val"].stride()) for each in tensors),
-            str(dtype(call.value)).removeprefix("torch."),
-            masks=masks,
-            mask=" + ".join(map(str, masks)),
-            causal=call.is_causal,
-            dropout=call.dropout,
-            scale=call.scale,
-            lines=_lines(of.steps),
-            obstacle=obstacle,
-            weights_are_used=obstacle.startswith("its weights"),
-            of=of,
-        )
+def _unread(of: Written, lasts: Collection[Node]) -> str:
+    """Return the line that makes weights, or something of them, for an output beside a first one."""
+    weights = reached([of.way.softmax], lambda node: [each for each in node.users if each not in lasts])
+    return next((where(node) for node in weights if node.meta.get(RETURNED)), "")
 
 
-def _masks(values: Tensor | None, side: Sequence[Node]) -> tuple[Mask, ...]:
-    """Return what a mask does in this call, by what it is made of: a bias of scores, and what it hides."""
+def _described(values: Tensor | None, side: Sequence[Node]) -> str:
+    """Return what a mask does in this call, with its dtype and shape, empty for none; True shows in a boolean one."""
     if values is None:
-        return ()
-    (known,) = noted(values)
-    before = reached(side, lambda node: node.all_input_nodes)
-    is_given = any(each.op == "placeholder" for each in before)
-    parameters = (getattr(each.graph.owning_module, str(each.target), None) for each in before if each.op == "get_attr")
-    is_learned = torch.is_grad_enabled() and not is_given and any(isinstance(each, nn.Parameter) for each in parameters)
-    if known.kind != GIVEN:
-        return (known,)
-    bias = replace(known, kind=LEARNED if is_learned else GIVEN)
-    hides = values <= LOWEST
-    return (bias, *noted(~hides)) if bool(hides.any()) else (bias,)
+        return ""
+    mask = torch.atleast_2d(values)
+    hidden = ~mask if mask.dtype == torch.bool else mask <= LOWEST
+    later = torch.ones(hidden.shape[-2:], dtype=torch.bool, device=mask.device).triu(1)
+    does = []
+    if mask.dtype != torch.bool and bool(((mask != 0) & ~hidden).any()):
+        before = reached(side, lambda node: node.all_input_nodes)
+        held = (getattr(each.graph.owning_module, str(each.target), None) for each in before if each.op == "get_attr")
+        is_learned = not any(map(is_given, side)) and any(isinstance(each, nn.Parameter) for each in held)
+        does = ["adds a learned bias" if is_learned else "adds a bias"]
+    if len(later) > 1 and bool((hidden == later).all()):
+        does.append(LATER)
+    elif bool(hidden.any()):
+        is_of_keys = bool((hidden == hidden[..., :1, :]).all())
+        does.append("hides the same keys from all queries" if is_of_keys else "hides keys")
+    said = " and ".join(does) or "hides nothing in this call"
+    return f"{said}, {str(values.dtype).removeprefix('torch.')} {[*values.shape]}"
 
 
 @contextmanager
@@ -468,6 +424,6 @@ def inserted(graph: Graph, before: Node, *, is_kept: bool = True) -> Iterator[No
 
 def _lines(nodes: Sequence[Node]) -> str:
     """Return the lines of source of nodes, as `a.py:12` or `a.py:12-15`; empty if they are of several files."""
-    every = [at for node in nodes for at in frames(node)[:1]]
-    files, numbers = {at.file for at in every}, [at.line for at in every]
+    places = [place_of(node).rpartition(":") for node in nodes if place_of(node)]
+    files, numbers = {file for file, _, _ in places}, {int(number) for _, _, number in places}
     return f"{min(files)}:{'-'.join(map(str, sorted({min(numbers), max(numbers)})))}" if len(files) == 1 else ""

@@ -9,6 +9,9 @@ from bench.modules.graph.tracing import is_tensor, name, shape
 
 Labels = tuple[str, ...]
 
+PRODUCTS = ("matmul", "bmm", "mm", "baddbmm", "addmm", "einsum", "linear")
+"""The names of the operators that multiply; `linear` is a layer, and no product of two tensors of a call."""
+
 
 @dataclass(frozen=True, eq=False)
 class Product:
@@ -53,8 +56,6 @@ def product(node: Node) -> Product | None:
         third, left, right = node.args[:3]
         beta, alpha = (float(node.kwargs.get(key, 1)) for key in ("beta", "alpha"))  # type: ignore[arg-type]
         return _of_matrices(node, left, right, scale=alpha, added=third if beta else None, beta=beta)
-    if kind == "linear":
-        return _of_layer(node, *node.args)
     return _of_einsum(node, *node.args[:2]) if kind == "einsum" else None
 
 
@@ -65,14 +66,6 @@ def _of_matrices(node: Node, left: Any, right: Any, **more: Any) -> Product | No
     lead = tuple(f"b{number}" for number in range(max(ranks) - 2))
     of_left, of_right = (lead[len(lead) - rank + 2 :] for rank in ranks)
     return Product(node, left, right, (*of_left, "n", "d"), (*of_right, "d", "m"), (*lead, "n", "m"), **more)
-
-
-def _of_layer(node: Node, x: Any, weight: Any, bias: Any = None) -> Product | None:
-    lead = tuple(f"b{number}" for number in range(len(shape(x)) - 1))
-    of_weight = ("m", "d")[-len(shape(weight)) :]
-    if len(of_weight) < len("md"):
-        return None
-    return Product(node, x, weight, (*lead, "d"), of_weight, (*lead, "m"), added=bias)
 
 
 def _of_einsum(node: Node, equation: Any, operands: Any) -> Product | None:

@@ -16,18 +16,23 @@ from torch import Tensor, nn
 from torch.fx import Interpreter, Node
 from torch.fx.node import map_arg
 
-from bench.modules.graph.masks import LOWEST
-from bench.modules.graph.products import Product, product
-from bench.modules.graph.tracing import Traced, dtype, is_tensor, name, reached, shape
+from bench.modules.graph.products import PRODUCTS, Product, product
+from bench.modules.graph.tracing import Traced, changed, dtype, is_tensor, name, reached, shape
 
 ATEN = torch.ops.aten
 
 SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax", "special_softmax"})
 
-FLATTENING = frozenset({"flatten", "view", "reshape", "_unsafe_view", "clone", "contiguous", "mul", "div"})
+FLATTENING = frozenset({"flatten", "view", "reshape", "_unsafe_view", "clone", "contiguous", "mul", "div", "transpose"})
 """Operators by which queries of items and heads may become those of both in one dimension."""
 
 DROPOUT = frozenset({"dropout", "native_dropout", "feature_dropout"})
+
+BY_HAND = "an exp between two products"
+"""What stands in place of a softmax."""
+
+LOWEST = -1000.0
+"""A number that hides a score when it is added: nothing is left of it after the softmax."""
 
 MOST_NODES = 60
 """The operators before a softmax among which a product is looked for."""
@@ -79,10 +84,15 @@ class Way:
     def lead(self) -> tuple[int, ...]:
         """The sizes of items and heads: those of the scores, or of the softmax if the product has both in one."""
         own, of_softmax, node = shape(self.first.node)[:-2], shape(self.softmax)[:-2], self.first.left
+        width, is_turned = shape(node)[-1], False
         while len(own) == 1 and len(of_softmax) < 2 and name(node) in FLATTENING:
+            is_turned = is_turned or name(node) == "transpose"
             node = node.all_input_nodes[0]
-            if len(shape(node)) == len("BHND") and math.prod(shape(node)[:2]) == own[0]:
-                return shape(node)[:2]
+            *lead, _, last = shape(node)
+            if len(lead) == 2 and math.prod(lead) == own[0] and not is_turned:
+                return tuple(lead)
+            if len(lead) == 1 and last > width and own[0] * width % last == 0:  # heads beside each other
+                return own[0] * width // last, last // width
         return of_softmax if len(own) < len(of_softmax) else own
 
     @property
@@ -99,63 +109,83 @@ class Way:
 
 def ways(graph: Traced) -> Iterator[Way | tuple[Node, Odd]]:
     """Yield the ways through each softmax, or why there is none."""
-    order = {node: place for place, node in enumerate(graph.module.graph.nodes)}
-    inputs = {*reached([*graph.inputs_by_node(), *graph.held()], lambda node: node.users)}
-    for softmax in order:
-        if softmax.op != "call_function" or name(softmax) not in SOFTMAX:
-            continue
-        try:
-            firsts = _firsts(softmax)
-            before = _between(firsts[0].node, softmax.args[0], order)
-            found = [*_lasts(softmax, order)]
-            if not found:
-                user = next(iter(softmax.users), softmax)
-                raise Odd(f"{name(user)} on the weights, which go to no product with values", user)
-            for last, after in found:
-                value = last.right if last.left in (softmax, *after) else last.left
-                if value not in inputs:
-                    raise Odd("weights of parameters: a gate, no attention", last.node)
-                yield Way(firsts[0], softmax, before, last, after)
-        except Odd as odd:
-            yield softmax, odd
+
+    def following(node: Node) -> list[Node]:
+        return [*node.users, *filter(None, [changed(node)])]
+
+    inputs = {*reached(graph.inputs(), following)}
+    for softmax in graph.module.graph.nodes:
+        if softmax.op == "call_function" and name(softmax) in (*SOFTMAX, "exp"):
+            try:
+                yield from _through(softmax, inputs)
+            except Odd as odd:
+                if name(softmax) in SOFTMAX or str(odd) == BY_HAND:
+                    yield softmax, odd
 
 
-def _firsts(softmax: Node) -> list[Product]:
-    """Return the products that make as many scores as a softmax takes, those of two operands of the call first."""
+def _through(softmax: Node, inputs: Collection[Node]) -> Iterator[Way]:
+    """Yield the ways through a softmax; raises `Odd` if there is none."""
+    first, found = _first(softmax), [*_lasts(softmax)]
+    if not found:
+        user = next(iter(softmax.users), softmax)
+        raise Odd(f"{name(user)} on the weights, which go to no product with values", user)
+    if name(softmax) == "exp":
+        raise Odd(BY_HAND, softmax)
+    for last, after in found:
+        value = last.right if last.left in (softmax, *after) else last.left
+        if value not in inputs:
+            raise Odd("weights of parameters: a gate, no attention", last.node)
+        yield Way(first, softmax, between(first.node, softmax.args[0]), last, after)
+
+
+def _first(softmax: Node) -> Product:
+    """Return the product that makes as many scores as a softmax takes, of several one of two operands of the call."""
 
     def before(node: Node) -> list[Node]:
-        return [] if node is not softmax and product(node) else node.all_input_nodes
+        return [] if node is not softmax and name(node) in PRODUCTS else node.all_input_nodes
 
     near = [node for node in reached([softmax], before, MOST_NODES)[1:] if is_tensor(node)]
     wanted = math.prod(shape(softmax))
     found = [each for node in near if math.prod(shape(node)) == wanted and (each := product(node))]
-    found = [each for each in found if name(each.node) != "linear"]
     if not found:
-        at = next((node for node in near if product(node)), None)
-        what = (
-            "a layer's output" if at and name(at) == "linear" else "a product of another size" if at else "no product"
-        )
-        raise Odd(f"over {what}, so no attention of queries and keys", at or softmax)
-    return sorted(found, key=lambda each: min(len(shape(each.left)), len(shape(each.right))), reverse=True)
+        raise _no_first(softmax, near)
+    return max(found, key=lambda each: min(len(shape(each.left)), len(shape(each.right))))
 
 
-def _lasts(softmax: Node, order: dict[Node, int]) -> Iterator[tuple[Product, list[Node]]]:
+def _no_first(softmax: Node, near: Sequence[Node]) -> Odd:
+    """Return why no product makes the scores of a softmax, by the nodes before it."""
+    for node in softmax.graph.nodes:
+        before = reached([node] if changed(node) in near else [], lambda of: of.all_input_nodes, MOST_NODES)
+        if any(name(each) in PRODUCTS for each in before):
+            return Odd("a change of some scores in place", node)
+    at = next((node for node in near if name(node) in PRODUCTS), softmax)
+    if at is softmax or name(at) == "linear":
+        what = "no product" if at is softmax else "a layer's output"
+        return Odd(f"over {what}, so no attention of queries and keys", at)
+    wanted = math.prod(shape(softmax))
+    makes = next(node for node in between(at, softmax) if is_tensor(node) and math.prod(shape(node)) == wanted)
+    at = makes.all_input_nodes[0] if name(makes) == "getitem" else makes
+    return Odd(f"{name(at)}, which makes another number of scores", at)
+
+
+def _lasts(softmax: Node) -> Iterator[tuple[Product, list[Node]]]:
     """Yield the products to which a softmax's weights go, and what is done to these before."""
 
     def after(node: Node) -> list[Node]:
-        return [] if product(node) else [*node.users]
+        return [] if name(node) in PRODUCTS else [*node.users]
 
     every, wanted = reached([softmax], after, MOST_NODES), math.prod(shape(softmax))
     for node in every:
-        last = None if name(node) == "linear" else product(node)
+        last = product(node)
         if last and not {last.left, last.right} <= {*every}:
             weights = last.left if last.left in every else last.right
             if math.prod(shape(weights)) == wanted:
-                yield last, _between(softmax, weights, order)
+                yield last, between(softmax, weights)
 
 
-def _between(first: Node, last: Any, order: dict[Node, int]) -> list[Node]:
+def between(first: Node, last: Any) -> list[Node]:
     """Return the nodes on the ways from one to another, in their order, with the last one."""
+    order = {node: place for place, node in enumerate(first.graph.nodes)}
     ahead = {*reached([first], lambda node: [user for user in node.users if order[user] <= order[last]])}
     back = {*reached([last], lambda node: [each for each in node.all_input_nodes if each in ahead])}
     return sorted((back & ahead) - {first}, key=order.__getitem__)
@@ -280,7 +310,7 @@ class _Reader(Interpreter):
         way.is_small = small is not None and small_large is not None and small.dim() == len(shape(way.first.node))
         way.has_empty_rows = bool((~shown).all(-1).any()) and bool(zero.isfinite().any())
         own = small if way.is_small else full.reshape(drawn.shape)
-        way.mask = own.to(dtype(scores_in)) if bool((own != 0).any()) or any(map(_is_given, way.side)) else None
+        way.mask = own.to(dtype(scores_in)) if bool((own != 0).any()) or any(map(is_given, way.side)) else None
 
     def _first_odd(self, way: Way, eps: float) -> Odd:
         """Return the first operator at which the probes show more than a factor and a mask."""
@@ -310,7 +340,7 @@ class _Reader(Interpreter):
             self.reasons[way] = Odd(f"{name(at)} on the weights", at)
 
 
-def _is_given(node: Node) -> bool:
+def is_given(node: Node) -> bool:
     """Return whether a node depends on the inputs of the call."""
     return any(each.op == "placeholder" for each in reached([node], lambda of: of.all_input_nodes))
 
@@ -320,7 +350,7 @@ def _has_tensor_factor(way: Way) -> bool:
     factors = [node for node in way.before if name(node) in ("mul", "div") and all(map(is_tensor, node.args))]
     own = {way.first.node, *way.before}
     tensors = [each for node in factors for each in node.all_input_nodes if each not in own]
-    return any(map(_is_given, tensors)) or any(
+    return any(map(is_given, tensors)) or any(
         isinstance(getattr(each.graph.owning_module, str(each.target), None), nn.Parameter)
         for node in tensors
         for each in reached([node], lambda of: of.all_input_nodes)

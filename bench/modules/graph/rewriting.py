@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from bench.modules.graph.cores import Call, Core, Found, Softmax, found, inserted
+from bench.modules.graph.cores import Call, Found, Other, Site, found, inserted
 from bench.modules.graph.reading import ATEN, Odd, called
 from bench.modules.graph.tracing import Traced, dtype, is_foreign, is_mutable, name, reached, shape, where
 from impls.catalogue import CORE_KEYWORDS
@@ -21,44 +21,42 @@ MOST_REASONS = 3
 class Rewritten:
     """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons.
 
-    `unknown` are the softmaxes that belong to no core. `left_out` are the last operators of outputs that don't count,
-    as weights that a layer returns besides, which can't be computed without the scores of a core that was replaced.
+    `unknown` are the softmaxes that belong to no core.
     """
 
     module: GraphModule
-    replaced: tuple[Core, ...]
-    left: tuple[tuple[Core, str], ...]
-    unknown: tuple[Softmax, ...] = ()
-    left_out: tuple[Node, ...] = ()
+    replaced: tuple[Site, ...]
+    left: tuple[tuple[Site, str], ...]
+    unknown: tuple[Other, ...] = ()
 
 
 def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     """Return a copy of a graph whose cores an attend computes; raises `Unsupported` if it can compute none of them.
 
     The attend is asked for what CORE_KEYWORDS say; a core that needs one which it doesn't declare is left. What the
-    graph computes for outputs that don't count stays, as it does in the module.
+    graph computes for outputs that don't count stays, as it does in the module, unless it is made of a core's scores.
     """
     own = replace(graph, module=GraphModule(graph.module, copy.deepcopy(graph.module.graph)))
     nodes, every = own.module.graph, found(own)
-    replaced, left = list[Core](), list[tuple[Core, str]]()
-    for core in every.cores:
+    replaced, left = list[Site](), list[tuple[Site, str]]()
+    for site in every.cores:
         try:
-            _replace(core, nodes, attend)
-            replaced.append(core)
+            _replace(site, nodes, attend)
+            replaced.append(site)
         except Odd as odd:
-            left.append((core, str(odd)))
+            left.append((site, str(odd)))
     if not replaced:
         raise Unsupported(_why_none(every, left, nodes))
-    left_out = _remove_dead(nodes, replaced)
+    _remove_dead(nodes, replaced)
     nodes.lint()
     own.module.recompile()
-    return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown, left_out)
+    return Rewritten(own.module, tuple(replaced), tuple(left), every.unknown)
 
 
-def _why_none(every: Found, left: Iterable[tuple[Core, str]], graph: Graph) -> str:
+def _why_none(every: Found, left: Iterable[tuple[Site, str]], graph: Graph) -> str:
     reasons = [
-        *(reason if where(core.node) in reason else f"{reason} (core at {where(core.node)})" for core, reason in left),
-        *(each.reason for each in every.unknown),
+        *(reason if where(site.node) in reason else f"{reason} (core at {where(site.node)})" for site, reason in left),
+        *(each.softmax.reason for each in every.unknown),
     ]
     if not reasons:
         foreign = ", ".join(f"{name(node)} at {where(node)}" for node in graph.nodes if is_foreign(node))
@@ -69,15 +67,15 @@ def _why_none(every: Found, left: Iterable[tuple[Core, str]], graph: Graph) -> s
     return f"the module's core can't be replaced: {'; '.join(said[:MOST_REASONS])}{more}"
 
 
-def _replace(core: Core, graph: Graph, attend: Attend) -> None:
+def _replace(site: Site, graph: Graph, attend: Attend) -> None:
     """Let an attend compute a core; raises `Odd`, and leaves the graph as it was, if it can't."""
-    if core.obstacle:
-        raise Odd(core.obstacle)
-    with inserted(graph, core.node):
-        output = core.found.returned(graph, _attended(graph, attend, core.found.as_call(graph)))
-        if any(map(is_mutable, core.node.users)):  # the attend may keep its output for gradients
+    if site.core.obstacle:
+        raise Odd(site.core.obstacle)
+    with inserted(graph, site.node):
+        output = site.of.returned(graph, _attended(graph, attend, site.of.as_call(graph)))
+        if any(map(is_mutable, site.node.users)):  # the attend may keep its output for gradients
             output = called(graph, ATEN.clone.default, output)
-    core.node.replace_all_uses_with(output)
+    site.node.replace_all_uses_with(output)
 
 
 def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
@@ -97,21 +95,12 @@ def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
     return node
 
 
-def _remove_dead(graph: Graph, replaced: Iterable[Core]) -> tuple[Node, ...]:
-    """Remove the cores that were replaced, with what is computed of their scores, and what only they need.
-
-    Return the last of those operators that made outputs which don't count.
-    """
-    cores = [core.found for core in replaced]
-    own = {node for of in cores for node in of.steps}
-    inside = {*reached([of.begin for of in cores], lambda node: node.users)}
-    left_out = tuple(node for node in inside - own if not node.users and node.op == "call_function")
+def _remove_dead(graph: Graph, replaced: Iterable[Site]) -> None:
+    """Remove the cores that were replaced, with what is computed of their scores, and what only they need."""
+    inside = {*reached([site.first for site in replaced], lambda node: node.users)}
     needed: set[Node] = set()
     for node in reversed([*graph.nodes]):
-        if node.op != "call_function" or node.users:
-            continue
-        is_of_core = node in inside or node in needed
-        if is_of_core and (node in inside or not is_mutable(node)):
+        is_dead = node.op == "call_function" and not node.users
+        if is_dead and (node in inside or (node in needed and not is_mutable(node))):
             needed.update(node.all_input_nodes)
             graph.erase_node(node)
-    return left_out

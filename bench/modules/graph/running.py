@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.fx import GraphModule
 
 from bench.modules.graph.rewriting import rewritten
-from bench.modules.graph.tracing import Traced, fill, forked, name, traced, where, without_traces
+from bench.modules.graph.tracing import Traced, fill, forked, traced, where, without_traces
 from bench.modules.wrapper import first_tensor
 from impls.attend import eager
 from impls.catalogue import GRAPH
@@ -47,9 +47,7 @@ class InGraph(nn.Module):
     @property
     def said(self) -> tuple[str, ...]:
         """What a reader must know of a call of the module, as a wrapper says it."""
-        hooked = [path.removeprefix("inner.") for path, each in self.inner.named_modules() if each._forward_hooks]
-        words = [f"forward hooks, as of {hooked[0] or 'the module'}, run at tracing alone"] if hooked else []
-        return (*getattr(self.inner, "said", ()), *words)
+        return getattr(self.inner, "said", ())
 
     def forward(self, *xs: Tensor) -> Tensor:
         """Return what the graph of these inputs returns."""
@@ -87,9 +85,9 @@ class InGraph(nn.Module):
         assert self.attend is not None
         made = rewritten(graph, _by_name(self.attend))
         self._check_cores(graph)
-        places = [*(where(core.node) for core, _ in made.left), *(each.lines for each in made.unknown)]
-        left_out = [f"without what {name(node)} at {where(node)} makes of scores" for node in made.left_out[:1]]
-        self.adapted_by = ", ".join(filter(None, (GRAPH, staying(places, len(made.replaced)), *left_out)))
+        places = [*(where(site.node) for site, _ in made.left), *(each.softmax.lines for each in made.unknown)]
+        unread = [f"without the weights at {site.core.unread}" for site in made.replaced if site.core.unread]
+        self.adapted_by = ", ".join(filter(None, (GRAPH, staying(places, len(made.replaced)), *unread[:1])))
         return made.module
 
     def _check_cores(self, graph: Traced) -> None:

@@ -3,21 +3,20 @@
 All names of torch that are private are in this file.
 """
 
-import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule, Node
-from torch.fx.experimental.proxy_tensor import PythonKeyTracer, make_fx
+from torch.fx.experimental.proxy_tensor import PythonKeyTracer, get_proxy_slot, make_fx
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.utils._pytree import tree_leaves
 
 from bench.modules.wrapper import Wrapper, first_tensor
 from impls.contract import Unsupported
@@ -31,22 +30,8 @@ NOT_SOURCE = (
 OF_TORCH = ("aten", "prim", "prims")
 """The libraries of torch's own operators."""
 
-FRAMES, MODULE = "frames", "module"
-"""What the `meta` of a node holds: places in the source, the module."""
-
-
-class Frame(NamedTuple):
-    """The place of a call in the source: that of one node of the file's syntax tree, or a line of torch's own."""
-
-    file: str
-    line: int
-    end_line: int | None = None
-    column: int | None = None
-    end_column: int | None = None
-
-
-FILLS = {"zeros": 0, "ones": 1}
-"""What tensors are filled with, by the beginning of an operator's name."""
+PLACE, MODULE, RETURNED = "place", "module", "returned"
+"""What the `meta` of a node holds: its file and line, the module, and whether it is an output beside a first one."""
 
 
 class Untraceable(Unsupported):
@@ -65,21 +50,16 @@ class Traced:
     """The module whose paths the nodes know."""
     xs: tuple[Tensor, ...] = ()
     """The inputs of the call."""
-    layer_inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """The shapes of the first tensors that modules got, by their paths."""
 
-    def inputs_by_node(self) -> dict[Node, Tensor]:
-        """Return the inputs by their nodes."""
-        places = [node for node in self.module.graph.nodes if node.op == "placeholder"]
-        return dict(zip(places, self.xs, strict=True))
-
-    def held(self) -> Iterator[Node]:
-        """Yield the nodes of those tensors that a measured module holds because a call of it gets them as arguments."""
+    def inputs(self) -> list[Node]:
+        """Return the nodes of its inputs, and of those arguments that a measured module holds for its calls."""
         wrappers = (each for each in self.inner.modules() if isinstance(each, Wrapper))
         arguments = {id(tensor) for each in wrappers for tensor in each.arguments}
-        for node in self.module.graph.find_nodes(op="get_attr"):
-            if id(getattr(self.module, str(node.target), None)) in arguments:
-                yield node
+        held = self.module.graph.find_nodes(op="get_attr")
+        return [
+            *self.module.graph.find_nodes(op="placeholder"),
+            *(node for node in held if id(getattr(self.module, str(node.target), None)) in arguments),
+        ]
 
     def with_weights(self, node: Node) -> str:
         """Return the path of the innermost module with weights around a node, the outermost if there is none."""
@@ -89,13 +69,13 @@ class Traced:
         return path
 
 
-def traced(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module | None = None) -> Traced:
-    """Return a call of a function, or module, on tensors as a graph; `inner` is the module whose paths are known.
+def traced(function: Callable[..., Any], xs: Sequence[Tensor]) -> Traced:
+    """Return a call of a function, or module, on tensors as a graph.
 
     What the call does to buffers and to random numbers is undone. The graph is one for calls with gradients, or
     without, as they are computed now. Raises `Untraceable`.
     """
-    of = inner or (function if isinstance(function, nn.Module) else nn.Module())
+    of = function if isinstance(function, nn.Module) else nn.Module()
     failed: list[Exception] = []
     for pre_dispatch in (True, False):  # flex_attention can't be traced before dispatch
         try:
@@ -116,27 +96,12 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
     has_gradients = torch.is_grad_enabled()  # the graph has this where a block without gradients ends
     with torch.inference_mode(False), torch.set_grad_enabled(has_gradients), _undone(inner, xs), no_fast_path():
         own = [x.detach().clone() for x in xs]
-        with _with_paths(inner) as (around, layer_inputs), _with_places(around):
+        with _noted(inner):
             graph: GraphModule = make_fx(
                 first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
             )(*own)
-        _take_shapes(graph)
         graph(*(x.clone() for x in own))  # what a program for scores captured may not outlive its tracing
-    return Traced(graph, inner, tuple(xs), layer_inputs)
-
-
-def _take_shapes(graph: GraphModule) -> None:
-    """Let operators that take a tensor for its shape alone take the shape: their results don't depend on it."""
-    for node in graph.graph.nodes:
-        kind, value = name(node), node.meta.get("val")
-        base = kind.removeprefix("new_").removesuffix("_like")
-        if kind in ("expand_as", "view_as"):
-            node.target = torch.ops.aten.expand.default if kind == "expand_as" else torch.ops.aten.view.default
-            node.args = (node.args[0], [*value.shape])
-        elif base != kind and base in (*FILLS, "full") and value.is_contiguous():
-            node.target, fill = torch.ops.aten.full.default, FILLS.get(base, node.args[-1])
-            node.args, node.kwargs = ([*value.shape], fill), {"dtype": value.dtype, "device": value.device}
-    graph.recompile()
+    return Traced(graph, inner, tuple(xs))
 
 
 @contextmanager
@@ -190,68 +155,51 @@ def no_fast_path() -> Iterator[None]:
 
 
 @contextmanager
-def _with_paths(inner: nn.Module) -> Iterator[tuple[list[str], dict[str, tuple[int, ...]]]]:
-    """Yield the paths of the modules that are running, the innermost last, and the shapes that modules got."""
+def _noted(inner: nn.Module) -> Iterator[None]:
+    """Let each node that is traced inside know its place in the source, and the module that is running."""
     known, around = {id(module): path for path, module in inner.named_modules()}, [""]
-    got: dict[str, tuple[int, ...]] = {}
-
-    def enter(module: nn.Module, args: Any) -> None:
-        around.append(known.get(id(module), around[-1]))
-        got.setdefault(around[-1], next((tuple(each.shape) for each in args if isinstance(each, Tensor)), ()))
-
-    def leave(_module: nn.Module, _args: Any, _output: Any) -> None:
-        if len(around) > 1:
-            around.pop()
-
-    hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
-    try:
-        yield around, got
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-@contextmanager
-def _with_places(around: Sequence[str]) -> Iterator[None]:
-    """Let each node that is traced inside know its places in the source, and the module that is running."""
     usual, is_own = PythonKeyTracer.create_node, "create_node" in vars(PythonKeyTracer)
+    tracers = list[PythonKeyTracer]()
 
     def create_node(self: PythonKeyTracer, *args: Any, **kwargs: Any) -> Node:
         node = usual(self, *args, **kwargs)
-        node.meta[MODULE] = around[-1]
-        _note(node, sys._getframe(1))
+        node.meta |= {MODULE: around[-1], PLACE: _place(sys._getframe(1))}
+        tracers[:] = [self]
         return node
 
+    def enter(module: nn.Module, _args: Any) -> None:
+        around.append(known.get(id(module), around[-1]))
+
+    def leave(_module: nn.Module, _args: Any, output: Any) -> None:
+        around[1:] = around[1:-1]
+        for each in tree_leaves(output)[1:]:
+            if tracers and isinstance(each, Tensor) and (slot := get_proxy_slot(each, tracers[0], None)):
+                slot.proxy.node.meta[RETURNED] = True
+
+    hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     PythonKeyTracer.create_node = create_node  # type: ignore[method-assign]
     try:
         yield
     finally:
+        for hook in hooks:
+            hook.remove()
         if is_own:
             PythonKeyTracer.create_node = usual  # type: ignore[method-assign]
         else:
             del PythonKeyTracer.create_node
 
 
-def _note(node: Node, frame: FrameType | None) -> None:
-    """Write the places of a node into its meta, the innermost first."""
-    places: list[Frame] = []
-    of_torch: Frame | None = None
-    while frame is not None and frame.f_code.co_filename != __file__:
-        frame = frame.f_back if frame.f_code.co_name != "first" else None
-        if frame is None:
-            break
-        file = frame.f_code.co_filename
+def _place(frame: FrameType | None) -> str:
+    """Return the innermost place in a model's source, else one of torch's own, as `/home/me/model.py:12`."""
+    of_torch = ""
+    while frame is not None and (frame.f_code.co_filename, frame.f_code.co_name) != (__file__, "first"):
+        file, place = frame.f_code.co_filename, f"{frame.f_code.co_filename}:{frame.f_lineno}"
         if not any(part in file for part in NOT_SOURCE):
-            places.append(Frame(file, *_position(frame.f_code, frame.f_lasti)))
-        elif of_torch is None and "/torch/nn/" in file and not file.endswith("/torch/nn/modules/module.py"):
-            of_torch = Frame(file, frame.f_lineno)
-    node.meta[FRAMES] = places or [each for each in (of_torch,) if each]
-
-
-@cache
-def _position(code: CodeType, instruction: int) -> Any:
-    line, *rest = next(itertools.islice(code.co_positions(), instruction // 2, None))
-    return (line or code.co_firstlineno, *rest)
+            return place
+        if not of_torch and "/torch/nn/" in file and not file.endswith("/torch/nn/modules/module.py"):
+            of_torch = place
+        frame = frame.f_back
+    return of_torch
 
 
 def _at(error: BaseException) -> str:
@@ -269,16 +217,15 @@ def _short(file: str) -> str:
     return file.rpartition("site-packages/")[-1]
 
 
-def frames(node: Node) -> list[Frame]:
-    """Return the places of a node in the model's source, the innermost first."""
-    every: list[Frame] = node.meta.get(FRAMES, [])
-    return every
+def place_of(node: Node) -> str:
+    """Return the file and the line of a node in the model's source: `/home/me/model.py:12`; empty if unknown."""
+    place: str = node.meta.get(PLACE, "")
+    return place
 
 
 def where(node: Node) -> str:
     """Return the place of a node in words, `package/file.py:12`, or "?"."""
-    every = frames(node)
-    return f"{_short(every[0].file)}:{every[0].line}" if every else "?"
+    return _short(place_of(node)) or "?"
 
 
 def module_of(node: Node) -> str:
@@ -321,6 +268,18 @@ def is_mutable(node: Node) -> bool:
     if not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.detach_.default:
         return False
     return node.target._schema.is_mutable
+
+
+def memory(node: Node) -> Node:
+    """Return the node whose memory a tensor is a view of: itself if it is none."""
+    schema = getattr(node.target, "_schema", None)
+    is_view = schema is not None and any(each.alias_info for each in schema.returns)
+    return memory(node.args[0]) if is_view and is_tensor(node.args[0]) else node  # type: ignore[arg-type]
+
+
+def changed(node: Node) -> Node | None:
+    """Return the node whose memory a node changes in place; None if it changes none."""
+    return memory(node.args[0]) if is_mutable(node) and is_tensor(node.args[0]) else None  # type: ignore[arg-type]
 
 
 def is_tensor(node: Any) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from bench.plan.case import COLUMNS, Point, of_role
 from bench.plan.columns import Role
+from bench.plan.core import Core
 from bench.plan.layers.layer import CHOICES, Layer, Values
 from impls.catalogue import ALIASES, SOURCES, WIDTHS, Name, name_of
 
@@ -54,14 +55,12 @@ def _in_name(name: Name) -> dict[str, Any]:
     return {**dict.fromkeys(WIDTHS[: 2 * len(widths)], *widths[:1]), **fixed}
 
 
-def of_core(core: Mapping[str, Any], name: str) -> dict[str, Any]:
+def of_core(core: Core, name: str) -> dict[str, Any]:
     """Return the columns that a core of a module shows: its tokens, its heads and their widths together.
 
-    `core` has `shapes`, those of queries, keys and values, and `heads` if the shapes don't show them. Arguments in the
-    module's name say more: a core may have its heads among the items.
+    Arguments in the module's name say more: a core may have its heads among the items.
     """
-    *lead, tokens, width = core["shapes"][0]
-    heads = core.get("heads") or (lead[-1] if len(lead) > 1 else 1)
-    channels = width if core.get("heads") and len(lead) == 1 else heads * width
+    _, heads, tokens, width = core.shapes[0]
+    channels = heads * width
     shown = {"num_tokens": tokens, "token_len": channels, "channels": channels, "num_heads": heads}
     return {column: _in_name(name_of(name)).get(column, value) for column, value in shown.items()}

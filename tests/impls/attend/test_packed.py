@@ -2,8 +2,7 @@
 
 import inspect
 import re
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.varlen import varlen_attn
 
 import impls
 from impls import Unsupported
@@ -22,14 +22,19 @@ from impls.packing import pack, packs
 from tests.impls import oracle
 from tests.impls.reference import ROUNDING, Array, array, normal, weights
 
-PADDED = ("eager", "manual", "online", "sdpa", "sdpa_math", "stepwise", "mha", "mha_weights")
+PADDED = ("eager", "manual", "online", "sdpa", "sdpa_math", "mha", "mha_weights")
 PACKED = ("loop", "nested", "varlen")
 
 LONGEST = 9
 LENGTHS = (4, 9, 1, 6, 4, 2)
 """Of one token and of all, two of one length, in no order."""
 
-FORMULAS = {"core": oracle.core, "attention": oracle.attention, "grouped": oracle.attention, "vit": oracle.vit}
+FORMULAS: dict[str, Callable[..., Array]] = {
+    "core": oracle.core,
+    "attention": oracle.attention,
+    "grouped": oracle.attention,
+    "vit": oracle.vit,
+}
 
 HUGE = 1e3
 """What padding holds: it would be seen in any sum."""
@@ -110,7 +115,8 @@ def by_documentation(
 
 @pytest.fixture
 def _varlen_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "_varlen", lambda *_of: (by_documentation, {"window_size": (-1, 0)}))
+    monkeypatch.setattr(packed, "_check_varlen", lambda _: None)
+    monkeypatch.setattr(packed, "varlen_attn", by_documentation)
 
 
 @pytest.mark.usefixtures("_varlen_is_there")
@@ -153,13 +159,12 @@ def test_outputs_and_gradients_are_those_of_each_item_alone(name: str, kind: str
         assert torch.equal(x.grad, filled(x.grad, 0.0))
 
 
+NO_MHA = ("mha", "mha_weights")
+
 REFUSED = {
     ("nested", "causal"): "torch computes nested tensors with a causal mask on a GPU alone",
-    **{(name, "core"): "nn.MultiheadAttention has projections, this layer has none" for name in ("mha", "mha_weights")},
-    **{
-        (name, "grouped"): "this adapter of nn.MultiheadAttention takes no fewer heads of keys"
-        for name in ("mha", "mha_weights")
-    },
+    **{(name, "core"): "this implementation replaces the whole layer" for name in NO_MHA},
+    **{(name, "grouped"): "nn.MultiheadAttention is used without context, bias" for name in NO_MHA},
 }
 """What a way can't compute, with the words."""
 
@@ -167,7 +172,7 @@ REFUSED = {
 @pytest.mark.slow
 @pytest.mark.toolchain
 @pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize("build", packed.BUILDS)
+@pytest.mark.parametrize("build", ["batch", "call"])
 @pytest.mark.parametrize(("kind", "mask"), [("core", "causal"), ("grouped", "none"), ("vit", "none")])
 def test_flex_computes_each_item_alone(kind: str, mask: str, build: str) -> None:
     """In float32, which is what it has on a CPU; another order of the items compiles no other graph."""
@@ -186,27 +191,14 @@ def test_flex_computes_each_item_alone(kind: str, mask: str, build: str) -> None
 
 
 @pytest.mark.parametrize("name", PACKED)
-def test_a_layer_whose_items_have_one_length_takes_no_packed_core(name: str) -> None:
-    """The line says so."""
-    with pytest.raises(Unsupported, match="takes packed items, and all items of the layer have the same length"):
-        impls.build(ViTAttention(16, 16, 4), name)
-
-
-@pytest.mark.parametrize("name", PACKED)
-def test_a_packed_core_takes_no_bias(name: str) -> None:
-    """A bias is one of padded items."""
-    with pytest.raises(Unsupported, match="takes packed items, and the layer has a bias"):
-        impls.build(Core(8, 2, num_tokens=LONGEST, lengths="uniform", attn_bias="given"), name)
-
-
-def test_flex_builds_its_mask_for_a_batch_or_in_a_call() -> None:
-    """Another value of the option is refused."""
-    layer = ViTAttention(16, 16, 4, lengths="uniform")
-    with pytest.raises(Unsupported, match="build must be batch or call, got 'layer'"):
-        impls.build(layer, "flex_packed[build=layer]")
-
-
-# torch's function for packed items
+def test_a_packed_core_takes_items_of_different_lengths_without_a_bias(name: str) -> None:
+    """The line says what the layer has."""
+    for layer, words in (
+        (ViTAttention(16, 16, 4), "all items of the layer have the same length"),
+        (Core(8, 2, num_tokens=LONGEST, lengths="uniform", attn_bias="given"), "the layer has a bias"),
+    ):
+        with pytest.raises(Unsupported, match=f"takes packed items, and {words}"):
+            impls.build(layer, name)
 
 
 def test_varlen_is_of_a_gpu_and_of_half_types() -> None:
@@ -214,44 +206,21 @@ def test_varlen_is_of_a_gpu_and_of_half_types() -> None:
     layer, shapes, _ = made("core", "none")
     with pytest.raises(Unsupported, match=r"^torch\.nn\.attention\.varlen computes on a GPU alone$"):
         outputs(impls.build(layer, "varlen"), [normal(*shape) for shape in shapes])
-    with pytest.raises(
-        Unsupported, match=r"^torch\.nn\.attention\.varlen needs bfloat16 or float16, got torch\.float32$"
-    ):
-        packed._varlen("cuda", torch.float32)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [("window_size", {"window_size": (-1, 0)}), ("is_causal", {"is_causal": True})],
-)
-def test_each_torchs_varlen_is_made_causal_in_its_own_way(
-    parameters: str, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Torch 2.10 has `is_causal`, newer ones a window; one without the function is too old."""
-    module = SimpleNamespace(varlen_attn=lambda: None)
-    module.varlen_attn.__signature__ = inspect.Signature(
-        [inspect.Parameter(parameters, inspect.Parameter.KEYWORD_ONLY)]
-    )
-    packed._varlen.cache_clear()
-    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", module)
-    assert packed._varlen("cuda", torch.bfloat16) == (module.varlen_attn, expected)
-    packed._varlen.cache_clear()
-    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace())
-    with pytest.raises(Unsupported, match=r"varlen needs torch 2\.10 or newer, got "):
-        packed._varlen("cuda", torch.bfloat16)
-    packed._varlen.cache_clear()
+    q = torch.empty(1, device="meta")
+    with pytest.raises(Unsupported, match=r"varlen needs bfloat16 or float16, got torch\.float32$"):
+        packed._check_varlen(q)
 
 
 def test_the_call_of_varlen_is_one_that_torch_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its arguments bind to the signature of the torch that is here, and the tensors have its shapes."""
-    function, causal = packed._varlen("cuda", torch.bfloat16)
-    bound = []
+    signature, bound = inspect.signature(varlen_attn), []
 
     def spy(*arguments: Any, **keywords: Any) -> Tensor:
-        bound.append(inspect.signature(function).bind(*arguments, **keywords).arguments)
+        bound.append(signature.bind(*arguments, **keywords).arguments)
         return by_documentation(*arguments, **keywords)
 
-    monkeypatch.setattr(packed, "_varlen", lambda *_of: (spy, causal))
+    monkeypatch.setattr(packed, "_check_varlen", lambda _: None)
+    monkeypatch.setattr(packed, "varlen_attn", spy)
     layer, shapes, _ = made("core", "causal")
     outputs(impls.build(layer, "varlen"), [normal(*shape, dtype=torch.float64) for shape in shapes])
     (arguments,) = bound

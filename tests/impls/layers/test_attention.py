@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bench.modules.sources import library
 from impls.contract import Unresolved
-from impls.layers.attention import NORM_EPS, Attention, relative_bias, relative_index, windows
+from impls.layers.attention import NORM_EPS, Attention, windows
 from tests.impls import oracle
 from tests.impls.reference import ROUNDING, Array, array, distance, normal, weights
 
@@ -163,22 +163,6 @@ def test_swins_windows_and_bias(side: int) -> None:
     same(own, y.flatten(1, 2), x)
 
 
-def test_beits_bias() -> None:
-    """With a class token it is BEiT's attention whose table has zeros for that token.
-
-    BEiT has three rows more, for the class token as query, as key and as both; here there are none.
-    """
-    beit = of_library("timm").models.beit
-    theirs = randomised(beit.Attention(CHAN, HEADS, qkv_bias=False, window_size=(3, 3)))
-    with torch.no_grad():
-        theirs.relative_position_bias_table[-3:] = 0
-    own = Attention(CHAN, CHAN, HEADS, num_tokens=10, attn_bias="relative").double()
-    state = theirs.state_dict()
-    own.load_state_dict(state | {"relative_position_bias_table": state["relative_position_bias_table"][:-3]})
-    x = tokens(BATCH, 10, CHAN)
-    same(own, theirs(x), x)
-
-
 @pytest.mark.parametrize("prefix", [0, 1, 5])
 def test_rotary_embeddings_of_timm(prefix: int) -> None:
     """With tokens before the grid it is timm's `AttentionRope`, and EVA02's `EvaAttention` without a norm inside."""
@@ -195,26 +179,6 @@ def test_rotary_embeddings_of_timm(prefix: int) -> None:
         own.load_state_dict(theirs.state_dict())
         x = tokens(BATCH, prefix + side**2, CHAN)
         same(own, theirs(x, rope=angles), x, near=IN_FLOAT32)
-
-
-def test_grouped_heads_of_transformers() -> None:
-    """Heads of keys are repeated in Llama's order, under its causal mask; no place turns its queries and keys here."""
-    llama = of_library("transformers").models.llama.modeling_llama
-    config = of_library("transformers").LlamaConfig(
-        hidden_size=CHAN, num_attention_heads=HEADS, num_key_value_heads=2, attn_implementation="eager"
-    )
-    theirs = randomised(llama.LlamaAttention(config, layer_idx=0))
-    own = Attention(CHAN, CHAN, HEADS, num_tokens=10, num_kv_heads=2, mask="causal").double()
-    state = theirs.state_dict()
-    packed = torch.cat([state[f"{name}_proj.weight"] for name in "qkv"])
-    own.load_state_dict(
-        {"qkv.weight": packed, "proj.weight": state["o_proj.weight"], "proj.bias": tokens(CHAN).zero_()}
-    )
-    x = tokens(BATCH, 10, CHAN)
-    unturned = torch.ones(BATCH, 10, CHAN // HEADS).double(), torch.zeros(BATCH, 10, CHAN // HEADS).double()
-    causal = torch.full((10, 10), float("-inf")).double().triu(1)[None, None]
-    y, _ = theirs(x, position_embeddings=unturned, attention_mask=causal)
-    same(own, y, x, near=IN_FLOAT32)  # Llama has its softmax in float32
 
 
 def test_cross_attention_of_torch() -> None:
@@ -237,25 +201,18 @@ def test_cross_attention_of_torch() -> None:
     same(own, y, x, context)
 
 
-def test_a_bias_is_zero_for_tokens_before_the_grid() -> None:
-    """A class token has no place, so a table says nothing of it, as query or as key."""
-    bias = relative_bias(normal(9, 3), relative_index(2), 1)
-    assert bias.shape == (1, 3, 5, 5)
-    assert not bias[:, :, 0].any()
-    assert not bias[..., 0].any()
-
-
-@pytest.mark.parametrize(("chan", "heads", "groups"), [(10, 4, None), (16, 4, 3), (16, 2, 4)])
-def test_heads_that_do_not_divide_are_refused(chan: int, heads: int, groups: int | None) -> None:
-    """Channels that heads can't share, and heads that groups can't, raise a ValueError with the numbers."""
-    with pytest.raises(ValueError, match=f"got {chan}, {heads}, {groups}"):
-        Attention(DIM, chan, heads, num_tokens=10, num_kv_heads=groups)
-
-
-def test_rotary_embeddings_need_four_numbers_a_head() -> None:
-    """Rows and columns have a pair each."""
-    with pytest.raises(ValueError, match=r"multiple of 4 .* got 6"):
-        Attention(DIM, 12, 2, num_tokens=10, rope="axial")
+@pytest.mark.parametrize(
+    ("chan", "heads", "columns", "words"),
+    [
+        (10, 4, {}, "got 10, 4, None"),
+        (16, 4, {"num_kv_heads": 3}, "got 16, 4, 3"),
+        (12, 2, {"rope": "axial"}, "multiple of 4 .* got 6"),
+    ],
+)
+def test_heads_that_do_not_divide_are_refused(chan: int, heads: int, columns: dict[str, Any], words: str) -> None:
+    """Channels that heads can't share, heads that groups can't, rows and columns that have no pair each."""
+    with pytest.raises(ValueError, match=words):
+        Attention(DIM, chan, heads, num_tokens=10, **columns)
 
 
 def test_norms_have_the_eps_of_timms() -> None:

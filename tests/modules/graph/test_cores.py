@@ -1,6 +1,5 @@
 """The cores of a graph, and softmaxes that belong to none."""
 
-import dataclasses
 import inspect
 from collections.abc import Callable
 from functools import partial
@@ -10,17 +9,17 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import flex_attention
 
-from bench.modules.graph.cores import UNFUSED, Core, Found, found
-from bench.modules.graph.tracing import traced
+from bench.modules.graph.cores import Found, found, look
 from tests import written_cores
 from tests.make.points import made
-from tests.written_cores import BIAS, EXPRESSIBLE, HEADS, INEXPRESSIBLE, B, D, H, N, traced_layer
+from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, traced_layer
 
 
 def found_in(module: nn.Module | Callable[..., Tensor], *xs: Tensor) -> Found:
     """Return what is found in the graph of a call."""
-    return found(traced(module, xs))
+    return look(module, xs)
 
 
 def found_in_written(kind: str) -> Found:
@@ -28,23 +27,13 @@ def found_in_written(kind: str) -> Found:
     return found(traced_layer(kind)[2])
 
 
-@pytest.mark.parametrize("kind", EXPRESSIBLE)
-def test_a_core_that_attention_can_express_is_found(kind: str) -> None:
-    """It is the only one, and no softmax is left."""
-    seen = found_in_written(kind)
-    (core,) = seen.cores
-    assert (core.operator, core.obstacle, seen.unknown) == (UNFUSED, "", ())
-    assert core.class_name == "Written"
-
-
 @pytest.mark.parametrize("kind", [kind for kind, (_, reason) in INEXPRESSIBLE.items() if kind != "dropout" and reason])
 def test_what_attention_cannot_express_has_its_operator_and_its_line(kind: str) -> None:
-    """The line is one of the core's own or of the function that returns its scores; if weights are used is known."""
+    """The line is one of the core's own or of the function that returns its scores."""
     (core, reason), seen = INEXPRESSIBLE[kind], found_in_written(kind)
-    assert any(each.weights_are_used for each in seen.cores) == (kind == "used later")
-    (said, *_) = [each.reason for each in seen.unknown] or [each.obstacle for each in seen.cores]
+    (said, *_) = [each.softmax.reason for each in seen.unknown] or [site.core.obstacle for site in seen.cores]
     assert reason in said
-    name, _, number = said.rpartition(" at ")[2].rpartition(":")
+    name, _, number = said.partition(";")[0].rpartition(" at ")[2].rpartition(":")
     assert name.endswith("written_cores.py")
     assert int(number) in lines_of(core)
 
@@ -55,12 +44,11 @@ def lines_of(core: Callable[..., Tensor]) -> set[int]:
     return {start + place for source, start in map(inspect.getsourcelines, every) for place in range(len(source) + 2)}
 
 
-def test_other_weights_than_those_of_a_softmax_are_nothing() -> None:
-    """Dropout belongs to a core, as a keyword that an attend may declare."""
-    assert found_in_written("dropout").cores[0].dropout == 0.5
+def test_a_layer_without_a_softmax_has_no_core() -> None:
+    """Nor a softmax of no core; an exp between two products is one."""
     model = made("tests.tiny_models:plain[input=1x5x16]")
-    without = found_in(model, torch.randn(3, *model.items[0])), found_in_written("relu"), found_in_written("no softmax")
-    assert {*without} == {Found((), ())}
+    for seen in (found_in(model, torch.randn(3, *model.items[0])), *map(found_in_written, ("relu", "no softmax"))):
+        assert (seen.cores, seen.unknown) == ((), ())
 
 
 def banded(x: Tensor) -> Tensor:
@@ -82,146 +70,136 @@ def of_own_keys(x: Tensor) -> Tensor:
     return torch.einsum("bnm,bnmd->bnd", torch.einsum("bnd,bnmd->bnm", x, own).softmax(-1), own)
 
 
-def mixed(x: Tensor, *, before: bool) -> Tensor:
-    """Return attention whose heads are mixed after the softmax, and before it too."""
-    q = x.view(B, H, N // H, D)
-    scores = torch.einsum("bhij,hg->bgij", q @ q.mT, HEADS) if before else q @ q.mT
-    return torch.einsum("bhij,hg->bgij", scores.softmax(-1), HEADS) @ q
-
-
-def differential(x: Tensor) -> Tensor:
-    """Subtract some weights from others."""
-    first, second = (x @ x.mT).softmax(-1).chunk(2)
-    return (first - second) @ x[:2]
-
-
 NEAR = (torch.arange(N)[:, None] + torch.arange(N)) % N
 
 PAIRS = torch.randn(2 * D, 1)
 ROUTER, GATE, EXPERTS = nn.Linear(D, D), nn.Linear(D, 4), torch.randn(4, D)
 
+
+def with_more(x: Tensor, *, more: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return attention whose softmax has one score more, as a sink."""
+    return more(x @ x.mT).softmax(-1)[..., :N] @ x
+
+
+def copied(x: Tensor) -> Tensor:
+    """Copy scores into a larger tensor."""
+    scores = torch.full((len(x), N, N + 1), -1e9)
+    scores[..., :N] = x @ x.mT
+    return scores.softmax(-1)[..., :N] @ x
+
+
+def by_hand(x: Tensor) -> Tensor:
+    """Return attention by weights whose sum is less than 1."""
+    weights = (x @ x.mT).exp()
+    return weights / (1 + weights.sum(-1, keepdim=True)) @ x
+
+
+def of_other_maximum(x: Tensor) -> Tensor:
+    """Subtract the largest score of each key."""
+    scores = x @ x.mT
+    return (scores - scores.amax(-2, keepdim=True)).softmax(-1) @ x
+
+
 OTHERS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a router of experts": (lambda x: ROUTER(x).topk(2).values.softmax(-1), "a layer's output"),
     "weights of parameters": (lambda x: GATE(x).softmax(-1) @ EXPERTS, "a layer's output"),
     "a weight of channels": (lambda x: (x + PAIRS[0]).softmax(-1) * x, "over no product"),
-    "a gate of places": (lambda x: F.linear(x + BIAS[0, 0, :, :1], PAIRS[:D].T).softmax(1) * x, "a layer's output"),
     "scores with sums": (of_pairs, "tanh"),
     "keys of one query": (of_own_keys, "keys or values of its own"),
-    "mixed scores": (lambda x: mixed(x, before=True), "weights of parameters"),
-    "mixed weights": (lambda x: mixed(x, before=False), "weights of parameters"),
-    "difference of weights": (differential, "no product with values"),
-    "parts of a window": (banded, "another size"),
-}
+    "parts of a window": (banded, "another number of scores"),
+    "a sink": (partial(with_more, more=lambda s: torch.concat([s, torch.zeros_like(s[..., :1])], -1)), "concat, which"),
+    "a padded sink": (partial(with_more, more=lambda s: F.pad(s, (0, 1))), "pad, which makes"),
+    "copied scores": (copied, "a change of some scores in place"),
+    "a softmax by hand": (by_hand, "an exp between two products"),
+    "another maximum": (of_other_maximum, "sub"),
+}  # fmt: skip
 """Functions of tokens, and what their softmax is in place of a core's."""
 
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_softmax_that_belongs_to_no_core_has_a_reason(kind: str) -> None:
-    """Gates aren't attention, sums of other things no additive attention; the first product that mixes heads counts."""
+    """A gate is no attention, and a sink no window."""
     function, reason = OTHERS[kind]
     seen = found_in(function, torch.randn(B, N, D))
     assert seen.cores == ()
     (softmax,) = seen.unknown
-    assert reason in softmax.reason
+    assert reason in softmax.softmax.reason
 
 
 @pytest.mark.parametrize(
-    ("kind", "masks", "causal"),
+    ("kind", "does", "causal"),
     [
-        ("plain", [], False),
-        ("bias", ["given"], False),
-        ("causal", ["causal"], True),
-        ("causal that is added", ["causal"], True),
-        ("boolean mask", ["padding"], False),
-        ("mask of ones", ["padding"], False),
-        ("bias and boolean mask", ["given", "padding"], False),
-        ("two boolean masks", ["other"], False),
+        ("plain", "", False),
+        ("bias", "adds a bias, float32 [1, 2, 6, 6]", False),
+        ("learned bias", "adds a learned bias, float32 [1, 2, 6, 6]", False),
+        ("gathered bias", "adds a learned bias", False),
+        ("relative", "adds a bias", False),
+        ("causal", "hides later keys, float32", True),
+        ("causal that is added", "hides later keys", True),
+        ("boolean mask", "hides the same keys from all queries, float32 [4, 1, 1, 6]", False),
+        ("mask of ones", "hides the same keys from all queries", False),
+        ("bias and boolean mask", "adds a bias and hides the same keys from all queries", False),
+        ("two boolean masks", "hides keys", False),
     ],
 )
-def test_masks_have_kinds(kind: str, masks: list[str], causal: bool) -> None:
-    """A mask that is there alone and hides later keys makes the core causal."""
-    (core,) = found_in_written(kind).cores
-    assert [mask.kind for mask in core.masks] == masks
-    assert core.causal == causal
-    assert core.mask == " + ".join(map(str, core.masks))
+def test_what_a_mask_does_is_said(kind: str, does: str, causal: bool) -> None:
+    """A mask that hides later keys alone makes the core causal."""
+    core = found_in_written(kind).cores[0].core
+    assert core.mask.startswith(does)
+    assert bool(core.mask) == bool(does)
+    assert core.is_causal == causal
 
 
-def test_a_learned_bias_is_learned_where_gradients_are_computed() -> None:
-    """Without gradients it is a given one."""
-    layer, x, _ = traced_layer("learned bias")
-    with torch.no_grad():
-        (given,) = found_in(layer, x).cores
-    (learned,) = found_in_written("learned bias").cores
-    assert [mask.kind for mask in given.masks + learned.masks] == ["given", "learned"]
+def test_masks_of_torchs_function_are_told_too() -> None:
+    """True shows in a boolean one, and one that is all True hides nothing."""
+    shows, q = torch.ones(N, N, dtype=torch.bool), torch.randn(B, H, N, D)
+    for mask, does in ((shows.tril(), "hides later keys, bool [6, 6]"), (shows, "hides nothing in this call, bool")):
+        (site,) = found_in(lambda q, mask=mask: F.scaled_dot_product_attention(q, q, q, mask), q).cores
+        assert (site.core.mask.startswith(does), site.core.is_causal) == (True, False)
 
 
-@pytest.mark.parametrize("kind", ["three dimensions", "einsum", "plain"])
-def test_shapes_are_those_of_heads(kind: str) -> None:
-    """Whatever the order of the scores' dimensions; without a dimension of heads there is one."""
-    (core,) = found_in_written(kind).cores
-    assert core.shapes == ((B, H, N, D),) * 3
+@pytest.mark.parametrize(
+    ("returned", "is_told"), [(lambda o, _: o, 0), (lambda o, w: (o, w), 1), (lambda o, w: (o, w.mean(1)), 1)]
+)
+def test_weights_that_nothing_reads_have_their_line(returned: Callable[[Tensor, Tensor], Any], is_told: int) -> None:
+    """If a module returns them, or something of them, beside its output."""
 
+    class Returning(nn.Module):
+        def forward(self, x: Tensor) -> Any:
+            weights = (x @ x.mT).softmax(-1)
+            return returned(weights @ x, weights)
 
-def test_a_core_is_a_value_of_facts() -> None:
-    """Nodes of the graph are no part of it."""
-    (core,) = found_in_written("bias").cores
-    facts = dataclasses.asdict(core)
-    assert facts["lines"].startswith(f"{written_cores.__file__}:")
-    assert Core(**{**facts, "masks": core.masks}) == core
+    (site,) = found_in(Returning(), torch.randn(B, H, N, D)).cores
+    assert (site.core.obstacle, "test_cores.py:" in site.core.unread) == ("", bool(is_told))
 
 
 def test_fused_cores_are_found() -> None:
-    """They have shapes, strides and the module that they belong to."""
+    """They have shapes, and the module that they belong to."""
     model = made("tests.tiny_models:Net[kind=causal,input=1x5x16]")
-    first, second = found_in(model, torch.randn(3, *model.items[0])).cores
+    first, second = (site.core for site in found_in(model, torch.randn(3, *model.items[0])).cores)
     assert (first.layer, second.layer, first.class_name) == ("inner.layers.0", "inner.layers.1", "Attention")
-    assert first.shapes == ((3, 2, 5, 8),) * 3
-    assert first.strides == ((240, 8, 48, 1),) * 3
-    assert first.by_sdpa
-    assert first.is_fused
-    assert (first.causal, first.dropout, first.dtype) == (True, 0.0, "float32")
+    assert (first.shapes, first.dtype) == (((3, 2, 5, 8),) * 3, "float32")
+    assert (first.by_sdpa, first.is_fused, first.is_causal) == (True, True, True)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_a_core_by_flex_attention_stays() -> None:
+    """It is found, and its programs are not read."""
+    (site,) = found_in(lambda x: flex_attention(x, x.roll(1, -2), 2 * x), torch.randn(1, 2, 6, 8)).cores
+    assert site.core.is_fused
+    assert site.core.obstacle == "flex_attention: its programs are not read"
 
 
 def test_layers_of_torch_are_seen_inside() -> None:
-    """Their fast path would be one operator."""
+    """Their fast path would be one operator; heads are those of the layer."""
     for name in ("Encoder[input=1x5x16]", "Heads[input=1x5x16]"):
         model = made(f"tests.tiny_models:{name}").eval()
         seen = found_in(model, torch.randn(3, *model.items[0]))
-        assert seen.cores
+        assert {site.core.shapes[0] for site in seen.cores} == {(3, 2, 5, 8)}
         assert seen.unknown == ()
-
-
-def by_hand(scores: Tensor, *, more: float = 0.0) -> Tensor:
-    """Return a softmax of several operators, or weights whose sum is less than 1."""
-    weights = (scores - scores.amax(-1, keepdim=True)).exp()
-    return weights / (more + weights.sum(-1, keepdim=True))
-
-
-def by_hand_over_some(scores: Tensor) -> Tensor:
-    """Return exponentials that are divided by another sum."""
-    weights = scores.exp()
-    return weights * 2 / (weights * 2).sum(-1, keepdim=True)
-
-
-@pytest.mark.parametrize(
-    ("softmax", "cores"),
-    [
-        (by_hand, 0),
-        (partial(by_hand, more=1.0), 0),
-        (by_hand_over_some, 0),
-        (lambda scores: (scores - scores.amax(-2, keepdim=True)).softmax(-1), 0),
-        (lambda scores: F.softmax(scores, -1), 1),
-    ],
-)
-def test_a_softmax_by_hand_must_be_one(softmax: Callable[[Tensor], Tensor], cores: int) -> None:
-    """Numbers that are the same for all keys of a query may be subtracted before, nothing be added to the sum."""
-    q, k, v = torch.randn(3, 2, 2, 5, 8)
-    assert len(found_in(lambda q, k, v: softmax(q @ k.mT) @ v, q, k, v).cores) == cores
-
-
-def repeated(q: Tensor, k: Tensor, v: Tensor, repeat: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return attention whose heads of keys are repeated."""
-    return EXPRESSIBLE["plain"](q, repeat(k), repeat(v))
+    x = torch.randn(3, 5, 16)
+    (site,) = found_in(nn.MultiheadAttention(16, 2, batch_first=True), x, x, x).cores
+    assert (site.core.class_name, site.core.shapes[0]) == ("nn.MultiheadAttention", (3, 2, 5, 8))
 
 
 Shapes = list[tuple[int, ...]]
@@ -232,7 +210,8 @@ GROUPS: Shapes = [(2, 6, 5, 8), (2, 2, 5, 8), (2, 2, 5, 8)]
 PLAIN, FLAT = EXPRESSIBLE["plain"], EXPRESSIBLE["three dimensions"]
 
 SHAPES: dict[str, tuple[Callable[..., Tensor], Shapes, Shapes]] = {
-    "one item": (PLAIN, [(1, H, N, D)] * 3, [(1, H, N, D)] * 3),
+    "flat": (FLAT, [(B, H, N, D)] * 3, [(B, H, N, D)] * 3),
+    "einsum": (EXPRESSIBLE["einsum"], [(B, H, N, D)] * 3, [(B, H, N, D)] * 3),
     "one item, flat": (FLAT, [(1, H, N, D)] * 3, [(1, H, N, D)] * 3),
     "one dimension": (PLAIN, [(H, N, D)] * 3, [(H, 1, N, D)] * 3),
     "a learned query": (
@@ -240,9 +219,10 @@ SHAPES: dict[str, tuple[Callable[..., Tensor], Shapes, Shapes]] = {
         [(2, 5, 8)],
         [(2, 1, 3, 8), (2, 1, 5, 8), (2, 1, 5, 8)],
     ),
-    "neighbours": (partial(repeated, repeat=lambda x: x.repeat_interleave(3, 1)), GROUPS, [(2, 6, 5, 8)] * 3),
-    "another order": (partial(repeated, repeat=lambda x: x.repeat(1, 3, 1, 1)), GROUPS, [(2, 6, 5, 8)] * 3),
-}
+    "repeated keys": (
+        lambda q, k, v: PLAIN(q, k.repeat_interleave(3, 1), v.repeat_interleave(3, 1)), GROUPS, [(2, 6, 5, 8)] * 3
+    ),
+}  # fmt: skip
 """Functions, the shapes of their inputs, and those of queries, keys and values."""
 
 
@@ -250,8 +230,8 @@ SHAPES: dict[str, tuple[Callable[..., Tensor], Shapes, Shapes]] = {
 def test_shapes_show_heads_as_far_as_the_graph_does(kind: str) -> None:
     """Heads of one item are heads, one dimension alone is of items; repeated keys are as many as queries."""
     function, inputs, shapes = SHAPES[kind]
-    (core,) = found_in(function, *map(torch.randn, inputs)).cores
-    assert [*core.shapes] == shapes
+    (site,) = found_in(function, *map(torch.randn, inputs)).cores
+    assert [*site.core.shapes] == shapes
 
 
 def test_several_products_of_one_softmax_are_cores() -> None:
@@ -262,4 +242,4 @@ def test_several_products_of_one_softmax_are_cores() -> None:
         return weights @ v + weights @ q
 
     seen = found_in(both, *torch.randn(2, 2, 2, 5, 8))
-    assert [core.obstacle for core in seen.cores] == ["", ""]
+    assert [site.core.obstacle for site in seen.cores] == ["", ""]

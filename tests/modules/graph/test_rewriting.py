@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bench.modules.graph.rewriting import Rewritten, rewritten
 from bench.modules.graph.running import InGraph
 from bench.modules.graph.tracing import name, traced
-from impls.attend import eager, online, sdpa
+from impls.attend import online, sdpa
 from impls.contract import Unsupported
 from tests import written_cores
 from tests.make.points import made
@@ -19,6 +19,7 @@ from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, Written,
 
 OUTPUT_OFF = {torch.float64: 1e-13, torch.bfloat16: 4e-2}
 """By how much of the largest value an output may be off, for each type."""
+
 
 GRADIENT_OFF = {torch.float64: 1e-11, torch.bfloat16: 1e-1}
 
@@ -44,12 +45,11 @@ def three_outputs(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def test_outputs_that_do_not_count_are_computed_all_the_same() -> None:
-    """As in the module, but for those that need the weights, which another core doesn't have: they are named."""
+    """As in the module, but for those that need the weights, which another core doesn't have."""
     new = rewritten(traced(three_outputs, (torch.randn(B, N, D),)), sdpa.attend)
     names = [name(node) for node in new.module.graph.nodes]
     assert "sigmoid" in names
     assert not {"softmax", "mean"} & {*names}
-    assert [name(node) for node in new.left_out] == ["mean"]
 
 
 FLOAT32 = {"causal that is added", "learned number", "mask of ones"}
@@ -68,16 +68,15 @@ def test_a_rewritten_core_computes_the_same(kind: str, dtype: torch.dtype, monke
     model, x, other = Written(kind).to(dtype), *torch.randn(2, B, N, H * D, dtype=dtype)
     graph = traced(model, (2 * x,))
     most = ROUNDED_OFF if kind in ROUNDED and dtype == torch.float64 else 0.0
-    for attend in (eager.attend_safely, sdpa.attend):
-        new = rewritten(graph, attend)
-        assert (len(new.replaced), new.left) == (1, ())
-        assert sum(node.target is attend for node in new.module.graph.nodes) == 1
-        assert not any("softmax" in name(node) for node in new.module.graph.nodes)
-        for each in (2 * x, 3 * other):
-            with torch.inference_mode():
-                assert off(new.module(each), model(each)) < max(most, OUTPUT_OFF[dtype])
-        gradients = off_by_gradients(new.module, model, 2 * x, [*model.parameters(), *learned])
-        assert gradients < max(most, GRADIENT_OFF[dtype])
+    new = rewritten(graph, sdpa.attend)
+    assert (len(new.replaced), new.left, new.unknown) == (1, (), ())
+    assert sum(node.target is sdpa.attend for node in new.module.graph.nodes) == 1
+    assert not any("softmax" in name(node) for node in new.module.graph.nodes)
+    for each in (2 * x, 3 * other):
+        with torch.inference_mode():
+            assert off(new.module(each), model(each)) < max(most, OUTPUT_OFF[dtype])
+    gradients = off_by_gradients(new.module, model, 2 * x, [*model.parameters(), *learned])
+    assert gradients < max(most, GRADIENT_OFF[dtype])
 
 
 def of_type(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
@@ -160,7 +159,7 @@ def test_a_constant_causal_mask_is_a_keyword(kind: str) -> None:
     assert asked_of("plain") == {"mask": None, "attn_mask": None}
 
 
-@pytest.mark.parametrize("kind", ["masked", "causal", "imported", "written"])
+@pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_cores_of_a_model_are_replaced(kind: str) -> None:
     """Fused ones too, with their masks."""
     model = made(f"tests.tiny_models:Net[kind={kind},input=1x5x16]").eval()
@@ -232,24 +231,7 @@ def hidden(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT).softmax(-1) @ v
 
 
-@torch.library.custom_op("bench_tests::scale_", mutates_args=("scores",))
-def scaled(scores: Tensor) -> None:
-    """Scale scores in place."""
-    scores.mul_(0.5)
-
-
-def scaled_in_place(x: Tensor) -> Tensor:
-    """Return attention with one operator of another library."""
-    scores = x @ x.mT
-    scaled(scores)
-    return scores.softmax(-1) @ x
-
-
-@pytest.mark.parametrize(
-    ("function", "operator"),
-    [(lambda x: hidden(x, x, x), "bench_tests::softmax"), (scaled_in_place, "bench_tests::scale_")],
-)
-def test_an_operator_of_another_library_is_named_with_it(function: Callable[[Tensor], Tensor], operator: str) -> None:
+def test_an_operator_of_another_library_is_named_with_it() -> None:
     """Its own name may be one of torch's, and means nothing."""
-    with torch.no_grad(), pytest.raises(Unsupported, match=rf"{operator}.* at .*test_rewriting\.py:[0-9]+"):
-        rewritten(traced(function, (torch.randn(2, 5, 8),)), sdpa.attend)
+    with torch.no_grad(), pytest.raises(Unsupported, match=r"bench_tests::softmax.* at .*test_rewriting\.py:[0-9]+"):
+        rewritten(traced(lambda x: hidden(x, x, x), (torch.randn(2, 5, 8),)), sdpa.attend)

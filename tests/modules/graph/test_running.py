@@ -14,7 +14,6 @@ from bench.modules.graph.tracing import traced
 from bench.modules.wrapper import Wrapper, X
 from impls.catalogue import GRAPH
 from tests.tiny_models import Capped, Written, right
-from tests.written_cores import traced_layer
 
 
 class Around(nn.Module):
@@ -77,14 +76,6 @@ def rare_branch(layer: Around, x: Tensor) -> Tensor:
     return y.sin() if x.mean() > 100 * x[0, 0, 0].abs() else y.cos()
 
 
-def loop(layer: Around, x: Tensor) -> Tensor:
-    """Decide by a number how often something is done."""
-    y, size = layer.core(x), x.abs().mean()
-    while size > 4:
-        size, y = size / 2, y + 1
-    return y
-
-
 def shaping(layer: Around, x: Tensor) -> Tensor:
     """Keep some channels by their values."""
     y, kept = layer.core(x), (x[0, :, 0] > 0).nonzero()[:, 0]
@@ -108,7 +99,7 @@ def tokens(batch: int = 2, **of: Any) -> Tensor:
 def test_a_graph_computes_what_the_module_does(dtype: torch.dtype, batches: tuple[int, ...]) -> None:
     """In each precision and for each shape, in inference and with gradients of inputs and weights."""
     layer = Written(16).to(dtype)
-    graph = InGraph(layer)
+    graph = unchanged(layer)
     for batch in batches:
         x = tokens(batch, dtype=dtype)
         with torch.inference_mode():
@@ -118,20 +109,6 @@ def test_a_graph_computes_what_the_module_does(dtype: torch.dtype, batches: tupl
         weights = [x, *layer.parameters()]
         grads = zip(torch.autograd.grad(y.sum(), weights), torch.autograd.grad(expected.sum(), weights), strict=True)
         assert all(torch.equal(*pair) for pair in grads)
-
-
-def test_a_module_runs_a_graph_for_each_kind_of_input() -> None:
-    """Shapes, types, gradients and training each have their own; the module's output is the same, bit for bit."""
-    model, x, _ = traced_layer("plain")
-    new = unchanged(model)
-    assert isinstance(new, InGraph)
-    assert new.adapted_by == "graph"
-    for each in (x, x[:2], x):
-        assert torch.equal(new(each), model(each))
-    assert len(new.graphs) == 2
-    new.train()
-    new(x)
-    assert len(new.graphs) == 3 - model.training
 
 
 def test_dropout_is_on_in_training_alone() -> None:
@@ -198,23 +175,6 @@ def test_how_many_softmaxes_stay_is_said() -> None:
     assert part.adapted_by.startswith(f"{GRAPH}, 1 of 2 softmaxes stay, as that at ")
 
 
-def test_what_an_attend_raises_comes_through() -> None:
-    """A graph prints nothing, and is traced again at the next call."""
-
-    def refusing(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-        raise impls.Unsupported(f"no width {q.shape[-1]}")
-
-    with pytest.raises(impls.Unsupported, match="no width 8"):
-        InGraph(Written(16), refusing)(tokens())
-
-
-def test_a_module_of_anybody_needs_no_wrapper() -> None:
-    """Its name is enough; one without attention has a graph too."""
-    x = tokens()
-    for layer in (Written(16), nn.Linear(16, 16)):
-        torch.testing.assert_close(impls.build(layer, GRAPH)(x), layer(x))
-
-
 def test_a_graph_is_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """With static shapes, once for each shape of inputs."""
     compiled: list[Any] = []
@@ -262,8 +222,6 @@ AT = r".*, at .*test_running\.py:[0-9]+"
         (lambda layer, x: layer.core(x) * x.mean().item(), "decides by the values of its inputs", None),
         (branch, f"decides by{AT}", right),
         (rare_branch, "decides by the values of its inputs", None),
-        (loop, f"decides by{AT}", None),
-        (shaping, f"decides by{AT}", None),
         (shaping, f"decides by{AT}", right),
     ],
 )
@@ -279,23 +237,3 @@ def test_a_number_that_is_only_read_decides_nothing() -> None:
     layer, x = Around(logging).eval(), torch.randn(1, 5, 16)
     with torch.no_grad():
         assert torch.equal(InGraph(layer)(x), layer(x))
-
-
-def test_hooks_run_at_tracing_alone_and_that_is_said() -> None:
-    """What a hook makes of an output is in the graph; what it does besides isn't done again."""
-    layer, x, calls = Written(16).eval(), torch.randn(2, 5, 16), list[int]()
-    assert InGraph(layer).said == ()
-
-    def double(_module: nn.Module, _args: Any, y: Tensor) -> Tensor:
-        calls.append(1)
-        return 2 * y
-
-    with torch.no_grad():
-        expected = 2 * layer(x)
-        layer.register_forward_hook(double)
-        graph = InGraph(layer)
-        graph(x)
-        before = len(calls)
-        assert torch.equal(graph(x), expected)
-    assert len(calls) == before > 0
-    assert any("hooks" in each for each in graph.said)

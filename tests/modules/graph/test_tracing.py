@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer
 
-from bench.modules.graph.tracing import Untraceable, frames, module_of, name, traced, where
+from bench.modules.graph.tracing import Untraceable, module_of, name, place_of, traced, where
 from tests import written_cores
 from tests.make.points import made
 from tests.written_cores import traced_layer
@@ -44,13 +44,6 @@ def test_a_block_without_gradients_ends(has_gradients: bool) -> None:
         assert torch.equal(ours, theirs)
 
 
-def test_a_graph_can_be_traced_in_inference() -> None:
-    """It runs in inference, as one that was traced elsewhere."""
-    model, x, _ = traced_layer("plain")
-    with torch.inference_mode():
-        assert torch.equal(traced(model, (x,)).module(x), model(x))
-
-
 def test_nodes_have_the_lines_of_their_operators() -> None:
     """Those of the function that calls the operator, not of one that calls the function."""
     graph = traced_layer("two masks")[2].module
@@ -58,9 +51,7 @@ def test_nodes_have_the_lines_of_their_operators() -> None:
     (softmax,) = (node for node in graph.graph.nodes if name(node) == "softmax")
     place = start + next(number for number, text in enumerate(source) if "softmax" in text)
     assert where(softmax).endswith(f"written_cores.py:{place}")
-    file, first, last, column, end = frames(softmax)[0]
-    assert (file, first, last) == (written_cores.__file__, place, place)
-    assert source[place - start][column:end] == "scores.view(-1, H, N, N).softmax(-1)"
+    assert place_of(softmax) == f"{written_cores.__file__}:{place}"
 
 
 def test_nodes_have_the_paths_of_their_modules() -> None:
@@ -69,7 +60,6 @@ def test_nodes_have_the_paths_of_their_modules() -> None:
     graph = traced(model, (torch.randn(3, *model.items[0]),))
     paths = {module_of(node) for node in graph.module.graph.nodes if name(node) == "softmax"}
     assert paths == {"inner.layers.0", "inner.layers.1"}
-    assert graph.layer_inputs["inner.layers.0"] == (3, 5, 16)
 
 
 def test_lines_are_known_of_each_node_of_torchs_own_module() -> None:
@@ -116,12 +106,6 @@ def test_a_number_that_is_taken_from_a_tensor_is_that_of_the_call() -> None:
     assert torch.equal(traced(Deciding(), (x,)).module(x), Deciding()(x))
     with pytest.raises(Untraceable, match=r"ValueError: a negative sum at .*test_tracing\.py:\d+"):
         traced(Deciding(), (-x,))
-
-
-def test_first_of_several_outputs_is_returned() -> None:
-    """As a wrapper does."""
-    x = torch.randn(3)
-    assert torch.equal(traced(lambda x: {"a": x + 1, "b": x}, (x,)).module(x), x + 1)
 
 
 def test_names_of_torch_are_as_they_were_after() -> None:

@@ -1,0 +1,249 @@
+"""The commands that read runs: what each takes, its forms, and how it ends."""
+
+import csv
+import dataclasses
+import io
+import itertools
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from markdown_it import MarkdownIt
+
+from bench.analyse.analysed_run import PAGE
+from bench.cli import main
+from bench.plan.case import CONTROL, Case
+from bench.store import table
+from bench.store.environment import Environment
+from bench.store.journal import JOURNAL
+from tests.engine.test_merge import shards
+from tests.make import runs
+from tests.make.points import point, vit_s
+from tests.make.records import ORIGIN, measured, record, samples
+from tests.make.results import results
+from tests.make.runs import saved
+
+Capture = pytest.CaptureFixture[str]
+Printed = Callable[..., str]
+
+FORMS = ("text", "markdown", "csv", "json")
+
+AT = [vit_s(num_tokens=number) for number in (50, 197, 577)]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Return a run folder."""
+    return runs.of(tmp_path / "run", [Case(at, name) for at in AT for name in ("eager", "sdpa")])
+
+
+# show
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "a | b [c](http://d) @user",
+    "`code` ![](e)",
+    "[/red] x[0]",
+    "\x1b[31m\x9b2J\u202ered",
+    "two\nlines",
+)
+"""What other programs may have said."""
+
+
+def test_the_default_fits_in_100_columns(run: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all implementations of each point below what to use there."""
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = printed("show", run).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert [line.split(":")[0] for line in lines if line.startswith("N=")] == ["N=50", "N=197", "N=577"]
+
+
+def test_a_csv_of_some_rows_is_a_results_file(run: Path, printed: Printed, tmp_path: Path) -> None:
+    """It has all columns of results.csv, with the same numbers."""
+    some = tmp_path / "some.csv"
+    some.write_text(printed("show", run, "--where", "num_tokens in [50, 577]", "--format", "csv"), newline="")
+    whole = table.load(run)
+    pd.testing.assert_frame_equal(table.load(some), whole[whole["num_tokens"] != 197].reset_index(drop=True))
+    assert next(csv.reader(io.StringIO(some.read_text()))) == [*table.FILE]
+
+
+def test_columns_are_those_that_were_asked_for(run: Path, printed: Printed) -> None:
+    """Of each format, beside the implementation; numbers of CSV and JSON are not rounded."""
+    asked = ("show", run, "--columns", "speedup,num_tokens,settled", "--top", "1", "--format")
+    assert "num_tokens" in printed(*asked, "text")
+    assert "| use | implementation | vs eager | num_tokens |" in printed(*asked, "markdown")
+    from_csv = pd.read_csv(io.StringIO(printed(*asked, "csv")))
+    rows = json.loads(printed(*asked, "json"))
+    assert [*from_csv] == [*rows[0]] == ["point", "implementation", "speedup", "num_tokens", "settled"]
+    assert from_csv["speedup"].tolist() == pytest.approx([row["speedup"] for row in rows], rel=1e-12)
+    assert rows[0]["speedup"] in table.load(run)["speedup"].tolist()
+
+
+@pytest.mark.parametrize("said", HOSTILE)
+def test_what_other_programs_said_formats_nothing(said: str, printed: Printed, tmp_path: Path) -> None:
+    """No text commands a terminal or adds a row, and CSV and JSON have it as results.csv does."""
+    lost = Case(AT[0], "sdpa")
+    (tmp_path / "alone.csv").write_bytes(table.as_csv(results([Case(AT[0], "eager"), lost], {lost: ("error", said)})))
+    texts = {form: printed("show", tmp_path / "alone.csv", "--format", form) for form in FORMS}
+    for text in texts.values():
+        assert not {*text} & {*"\x1b\x9b\u202e"}
+    html = MarkdownIt("commonmark").enable("table").render(texts["markdown"])
+    assert {*re.findall(r"<(\w+)", html)} <= {"p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code"}
+    assert "@user" not in re.sub(r"<code>.*?</code>", "", html)
+    shown = table.visible(table.load(tmp_path / "alone.csv"))["detail"].tolist()[1]
+    assert json.loads(texts["json"])[1]["detail"] == shown
+    assert pd.read_csv(io.StringIO(texts["csv"]))["detail"][1] == shown
+
+
+# compare
+
+TIMES = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8, "online": 0.9}
+
+
+def folder(path: Path, times: Mapping[str, float] = TIMES, failing: str = "", cores: int = 2) -> Path:
+    """Write a run in which each implementation takes its time at two points, give or take a tenth of a percent."""
+    where = Environment({"cpu": "A CPU", "cores": cores, "gpus": {}}, {}, {})
+    origin = dataclasses.replace(ORIGIN, env_id=where.env_id)
+    crash: dict[str, Any] = {"status": "crashed", "origin": origin, "samples": samples(), "detail": "signal 11\n[core]"}
+    records = [
+        record(case=case, process=n, **crash) if name == failing else measured(case, n, value, origin=origin)
+        for n, tokens in itertools.product(range(6), (5, 7))
+        for name, value in times.items()
+        for case in [Case(point(num_tokens=tokens), name)]
+    ]
+    return saved(path, records, where)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run; tests that write into it take a copy."""
+    return folder(tmp_path_factory.mktemp("runs") / "base")
+
+
+@pytest.fixture(scope="module")
+def worse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run in which sdpa takes a tenth longer and mha crashes."""
+    return folder(tmp_path_factory.mktemp("runs") / "worse", {**TIMES, "sdpa": 0.55}, failing="mha")
+
+
+def test_compare_takes_folders_and_results_files_of_any_name(base: Path, worse: Path, tmp_path: Path) -> None:
+    """In any mixture, without the folders that they come from; the verdicts are the same."""
+    files = [tmp_path / "before the change.csv", tmp_path / "new.txt"]
+    for side, file in zip((base, worse), files, strict=True):
+        shutil.copy(side / table.RESULTS, file)
+    found = []
+    for sides in itertools.product((base, files[0]), (worse, files[1])):
+        assert main(["compare", *map(str, sides), "--format", "json", "--to", str(tmp_path / "out")]) == 1
+        content = json.loads((tmp_path / "out").read_text())
+        found.append([(row["implementation"], row["num_tokens"], row["verdict"]) for row in content["rows"]])
+    assert found == found[:1] * 4
+    assert [name for name, _, verdict in found[0] if verdict == "slower"] == ["sdpa", "sdpa"]
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ("", 1),
+        ("--fail-on newly-failing", 1),
+        ("--fail-on fixed,missing", 0),
+        ("--fail-on slower --margin 20%", 0),
+        ("--margin 0.2", 1),
+    ],
+)
+def test_it_fails_on_the_verdicts_that_are_named(base: Path, worse: Path, options: str, status: int) -> None:
+    """Without names on a row that became slower by more than the margin, and on one that fails: no user wants it."""
+    assert main(["compare", str(base), str(worse), *options.split()]) == status
+
+
+def test_what_cannot_be_compared_ends_with_3(base: Path, tmp_path: Path, refused: Printed) -> None:
+    """The line says which columns or conditions differ; what isn't there can't be forced either."""
+    other = tmp_path / "other.csv"
+    table.load(base).assign(threads=4).to_csv(other, index=False)
+    line = refused("compare", base / table.RESULTS, other, "--force", status=3)
+    assert line.endswith("share no case: threads is 1 in BASE and 4 in NEW")
+    line = refused("compare", base, folder(tmp_path / "other", cores=8), status=3)
+    assert "cores: 2 against 8; --force" in line
+    alone = folder(tmp_path / "alone", {"eager": 1.0})
+    assert "share no case with a speed-up" in refused("compare", base, alone, status=3)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_holds_what_is_printed(base: Path, worse: Path, tmp_path: Path, form: str, capsys: Capture) -> None:
+    """With --to the headline is printed alone; what has no place in CSV stands aside."""
+    command = ["compare", str(base), str(worse), "--format", form]
+    assert main(command) == 1
+    output = capsys.readouterr()
+    assert main([*command, "--to", str(tmp_path / "out")]) == 1
+    line = capsys.readouterr().out
+    assert line.startswith(f"{tmp_path / 'out'}: 2 rows are slower: sdpa N=")
+    written = (tmp_path / "out").read_text(encoding="utf-8")
+    assert [line.rstrip() for line in written.splitlines()] == [line.rstrip() for line in output.out.splitlines()]
+    assert ("2 rows are slower" in output.err) == (form == "csv")
+
+
+def test_what_changed_is_listed_or_all_rows(base: Path, worse: Path, printed: Printed) -> None:
+    """In tables that fit into 100 columns."""
+    short, long = (printed("compare", base, worse, *words, status=1) for words in ([], ["--all"]))
+    assert ["\nequivalent " in text for text in (short, long)] == [False, True]
+    assert max(len(line) for line in long.splitlines() if line.startswith(("slower ", "equivalent "))) <= 100
+
+
+def test_a_control_that_is_right_is_no_row_of_a_comparison(base: Path, tmp_path: Path, printed: Printed) -> None:
+    """With a run that has none, and with another that has one; no other implementation is missed either."""
+    new = folder(tmp_path / "new", {**TIMES, CONTROL: 1.0})
+    for sides in ([base, new], [new, base], [new, new]):
+        text = printed("compare", *sides, "--fail-on", "missing,new,open,slower")
+        assert "Two runs of" not in text
+        assert CONTROL not in text
+
+
+# report, merge, summarise
+
+
+def test_the_page_lies_in_the_folder_of_the_run(run: Path, printed: Printed, refused: Printed) -> None:
+    """The path of the page is what is printed; a table, and a run without rows, has none."""
+    assert printed("report", run).strip() == str(run / PAGE)
+    assert "sdpa" in (run / PAGE).read_text()
+    assert "expected a run folder" in refused("report", run / table.RESULTS)
+    (run / JOURNAL).write_bytes(b"")
+    assert "holds no rows" in refused("report", run)
+
+
+def test_shards_of_one_machine_are_a_run(tmp_path: Path, printed: Printed) -> None:
+    """The command says what was added and how much of the sweep there is; `show` takes the result."""
+    parts, out = shards(tmp_path, 2), tmp_path / "out"
+    assert "16 records of 4 of 8 points" in printed("merge", out, parts[0])
+    assert "32 records of 8 of 8 points" in printed("merge", out, *parts)
+    assert "sdpa" in printed("show", out)
+
+
+PUBLISHED = sorted(file.parent for file in (Path(__file__).parents[2] / "results/published").rglob(JOURNAL))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", PUBLISHED, ids=lambda run: run.name)
+def test_published_results_follow_from_their_journals(run: Path, tmp_path: Path) -> None:
+    """A journal gives the table that is kept beside it."""
+    for name in (JOURNAL, "environment.json"):
+        if (run / name).exists():
+            shutil.copy(run / name, tmp_path)
+    assert main(["summarise", str(tmp_path)]) == 0
+    pd.testing.assert_frame_equal(table.load(tmp_path), table.load(run))
+
+
+def test_a_journal_in_which_no_line_counts_replaces_nothing(tmp_path: Path, capsys: Capture) -> None:
+    """The table and the lines stay, and the fault of the lines is said."""
+    run = shutil.copytree(PUBLISHED[0], tmp_path / "run")
+    lines = (run / JOURNAL).read_bytes().splitlines(keepends=True)
+    (run / JOURNAL).write_bytes(b"".join(b"[" + line[1:] for line in lines))
+    before = {path: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    assert main(["summarise", str(run)]) == 2
+    fault, refusal = capsys.readouterr().err.splitlines()
+    assert f"lines 1, 2, 3 and {len(lines) - 3} more" in fault
+    assert "holds no line that counts; results.csv stays as it is" in refusal
+    assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == before
