@@ -280,9 +280,12 @@ class _Reader(Interpreter):
         """Take the factor and the mask of a way from its probes; raises `Odd` if there is more in it."""
         softmax, drawn = way.softmax, self.drawn[way][0]
         scores_in: Any = softmax.args[0]
-        dim, rank = softmax.args[1], len(shape(scores_in))
-        if dim % rank != rank - 1 or shape(scores_in)[-2:] != drawn.shape[-2:]:  # type: ignore[operator]
-            raise Odd("a softmax over another dimension than that of keys", softmax)
+        rank = len(shape(scores_in))
+        dim: Any = softmax.args[1]
+        if dim % rank != rank - 1:
+            raise Odd(f"a softmax over dimension {dim % rank} of {rank}, and keys must be in the last one", softmax)
+        if shape(scores_in)[-2:] != drawn.shape[-2:]:
+            raise Odd("scores that change their shape before the softmax", softmax)
         if any(name(node) in DROPOUT and node.args[1] and node.args[2] for node in way.before):
             raise Odd("dropout before the softmax", softmax)
         of_scores: list[Any] = [
