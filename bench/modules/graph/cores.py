@@ -90,7 +90,7 @@ class Written:
     @property
     def is_causal(self) -> bool:
         """Whether its mask hides later keys alone, in every call."""
-        return self.mask.startswith(f"{LATER},") and not any(map(is_given, self.way.side))
+        return self.mask == LATER and not any(map(is_given, self.way.side))
 
     def as_call(self, graph: Graph) -> Call:
         """Return it as a call of attention, whose tensors are made where nodes are inserted; raises `Odd`."""
@@ -343,9 +343,9 @@ def _core(
             f"nn.{kind.__name__}" if kind.__module__.startswith("torch.nn.") else kind.__name__,
             name(of.begin) if isinstance(of, Fused) else UNFUSED,
             tuple(map(shape, (call.query, call.key, call.value))),
-            str(dtype(call.value)).removeprefix("torch."),
+            _short(call.value),
             call.scale,
-            of.mask,
+            of.mask if call.mask is None else f"{of.mask}, {_short(call.mask)} {[*shape(call.mask)]}",
             call.is_causal,
             _lines(of.steps),
             obstacle,
@@ -384,11 +384,11 @@ def _obstacle_of_fused(of: Fused) -> str:
 def _unread(of: Written, lasts: Collection[Node]) -> str:
     """Return the line that makes weights, or something of them, for an output beside a first one."""
     weights = reached([of.way.softmax], lambda node: [each for each in node.users if each not in lasts])
-    return next((where(node) for node in weights if node.meta.get(RETURNED)), "")
+    return next((where(node) for node in weights if RETURNED in node.meta), "")
 
 
 def _described(values: Tensor | None, side: Sequence[Node]) -> str:
-    """Return what a mask does in this call, with its dtype and shape, empty for none; True shows in a boolean one."""
+    """Return what a mask does in this call, empty for none; True shows in a boolean one."""
     if values is None:
         return ""
     mask = torch.atleast_2d(values)
@@ -405,8 +405,12 @@ def _described(values: Tensor | None, side: Sequence[Node]) -> str:
     elif bool(hidden.any()):
         is_of_keys = bool((hidden == hidden[..., :1, :]).all())
         does.append("hides the same keys from all queries" if is_of_keys else "hides keys")
-    said = " and ".join(does) or "hides nothing in this call"
-    return f"{said}, {str(values.dtype).removeprefix('torch.')} {[*values.shape]}"
+    return " and ".join(does) or "hides nothing in this call"
+
+
+def _short(node: Node) -> str:
+    """Return the dtype of a node's tensor, such as `float32`."""
+    return str(dtype(node)).removeprefix("torch.")
 
 
 @contextmanager

@@ -134,7 +134,7 @@ def _through(softmax: Node, inputs: Collection[Node]) -> Iterator[Way]:
     for last, after in found:
         value = last.right if last.left in (softmax, *after) else last.left
         if value not in inputs:
-            raise Odd("weights of parameters: a gate, no attention", last.node)
+            raise Odd(f"{name(last.node)} of the weights with parameters", last.node)
         yield Way(first, softmax, between(first.node, softmax.args[0]), last, after)
 
 
@@ -161,7 +161,7 @@ def _no_first(softmax: Node, near: Sequence[Node]) -> Odd:
     at = next((node for node in near if name(node) in PRODUCTS), softmax)
     if at is softmax or name(at) == "linear":
         what = "no product" if at is softmax else "a layer's output"
-        return Odd(f"over {what}, so no attention of queries and keys", at)
+        return Odd(f"a softmax over {what}, not over products of queries and keys", at)
     wanted = math.prod(shape(softmax))
     makes = next(node for node in between(at, softmax) if is_tensor(node) and math.prod(shape(node)) == wanted)
     at = makes.all_input_nodes[0] if name(makes) == "getitem" else makes

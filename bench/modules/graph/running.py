@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.fx import GraphModule
 
 from bench.modules.graph.rewriting import rewritten
-from bench.modules.graph.tracing import Traced, fill, forked, traced, where, without_traces
+from bench.modules.graph.tracing import RETURNED, Traced, fill, forked, traced, where, without_traces
 from bench.modules.wrapper import first_tensor
 from impls.attend import eager
 from impls.catalogue import GRAPH
@@ -23,6 +23,9 @@ DECIDED = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 
 SPREAD = 2.5
 """The standard deviation of other values."""
+
+OUTERMOST = ("", "inner")
+"""The paths of the whole module, and of that in a wrapper."""
 
 Xs = Sequence[Tensor]
 
@@ -86,7 +89,10 @@ class InGraph(nn.Module):
         made = rewritten(graph, _by_name(self.attend))
         self._check_cores(graph)
         places = [*(where(site.node) for site, _ in made.left), *(each.softmax.lines for each in made.unknown)]
-        unread = [f"without the weights at {site.core.unread}" for site in made.replaced if site.core.unread]
+        returned = {where(node) for node in graph.module.graph.nodes if node.meta.get(RETURNED) in OUTERMOST}
+        unread = [
+            f"without the weights at {each.core.unread}" for each in made.replaced if each.core.unread in returned
+        ]
         self.adapted_by = ", ".join(filter(None, (GRAPH, staying(places, len(made.replaced)), *unread[:1])))
         return made.module
 

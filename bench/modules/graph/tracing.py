@@ -31,7 +31,7 @@ OF_TORCH = ("aten", "prim", "prims")
 """The libraries of torch's own operators."""
 
 PLACE, MODULE, RETURNED = "place", "module", "returned"
-"""What the `meta` of a node holds: its file and line, the module, and whether it is an output beside a first one."""
+"""What a node's `meta` holds: its file and line, its module, and the outermost one that returns it beside an output."""
 
 
 class Untraceable(Unsupported):
@@ -171,10 +171,10 @@ def _noted(inner: nn.Module) -> Iterator[None]:
         around.append(known.get(id(module), around[-1]))
 
     def leave(_module: nn.Module, _args: Any, output: Any) -> None:
-        around[1:] = around[1:-1]
         for each in tree_leaves(output)[1:]:
             if tracers and isinstance(each, Tensor) and (slot := get_proxy_slot(each, tracers[0], None)):
-                slot.proxy.node.meta[RETURNED] = True
+                slot.proxy.node.meta[RETURNED] = around[-1]
+        around[1:] = around[1:-1]
 
     hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)
     PythonKeyTracer.create_node = create_node  # type: ignore[method-assign]

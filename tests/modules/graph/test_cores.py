@@ -134,7 +134,7 @@ def test_a_softmax_that_belongs_to_no_core_has_a_reason(kind: str) -> None:
         ("learned bias", "adds a learned bias, float32 [1, 2, 6, 6]", False),
         ("gathered bias", "adds a learned bias", False),
         ("relative", "adds a bias", False),
-        ("causal", "hides later keys, float32", True),
+        ("causal", "hides later keys", True),
         ("causal that is added", "hides later keys", True),
         ("boolean mask", "hides the same keys from all queries, float32 [4, 1, 1, 6]", False),
         ("mask of ones", "hides the same keys from all queries", False),
