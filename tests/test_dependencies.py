@@ -74,7 +74,7 @@ LINES: dict[str, int] = {
     "bench.show.comparison": 465,
     "bench.show.charts": 785,
     "bench.show.pages": 170,
-    "bench.modules": 2800,
+    "bench.modules": 2810,
     "bench.measure": 4670,
     "bench.engine": 2940,
     "bench.profiling": 555,
