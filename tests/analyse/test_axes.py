@@ -21,12 +21,12 @@ from bench.analyse.axes import (
 from bench.analyse.rows import Row, point_of
 from tests.make.points import vit_s
 from tests.make.records import case
-from tests.make.rows import failed, row, timed_row
+from tests.make.rows import failed, row
 
 
 def at(**columns: Any) -> Row:
     """Return a row of eager at a point."""
-    return timed_row("eager", [1.0], **columns)
+    return row(case(**columns))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.rows import measured, unmeasured
 from bench.analyse.standing import by_rank
 from bench.show import answer
-from bench.show.charts import catalogue
 from bench.show.pages import run as pages_run
 from bench.show.pages.run import page, write
 from bench.store import environment
@@ -20,17 +18,16 @@ from tests.make import runs
 from tests.make.profiles import graph, profile
 from tests.make.records import ORIGIN, case, record
 from tests.make.records import environment as environment_of
-from tests.make.runs import saved
 from tests.refusals import refusal
 
-PUBLISHED = Path(__file__).parents[3] / "results" / "published"
+QUICK = Path(__file__).parents[3] / "results" / "published" / "quick-xeon-2core"
 PAIR = [case("eager"), case("sdpa")]
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> AnalysedRun:
-    """Return a run of `quick`."""
-    return AnalysedRun(runs.quick(tmp_path_factory.mktemp("quick") / "run"))
+def quick() -> AnalysedRun:
+    """Return a published run of `quick`."""
+    return AnalysedRun(QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -39,14 +36,25 @@ def text(quick: AnalysedRun) -> str:
     return page(quick)
 
 
-def test_the_title_names_the_sweep_and_the_device(tmp_path: Path) -> None:
-    """A folder's name, which may be a date, stands among the facts; it is the title if no sweep is known."""
-    run = AnalysedRun(runs.of(tmp_path / "monday", PAIR))
-    assert "<h1>monday</h1>" in page(run)
-    here = environment_of()
-    environment.save(dataclasses.replace(here, context={**here.context, "sweep": "quick"}), run.folder)
-    device = run.table["device_name"].iloc[0]
-    assert f"<h1>Sweep quick on {device}</h1>" in page(AnalysedRun(run.folder))
+def with_context(folder: Path, **context: object) -> str:
+    """Return the page of a run that was started under these circumstances."""
+    here = environment_of(variables={"TORCHINDUCTOR_FREEZING": "1"})
+    environment.save(dataclasses.replace(here, context={**here.context, **context}), folder)
+    return page(AnalysedRun(folder))
+
+
+def test_the_page_says_where_when_and_under_which_variables_it_was_measured(tmp_path: Path) -> None:
+    """A run ends with its last replicate; its folder's name is the title if no sweep is known."""
+    starts = ["2025-01-31T12:00:30Z", "2025-01-31T12:03:55Z"]
+    origins = [dataclasses.replace(ORIGIN, started_at=start) for start in starts]
+    run = runs.saved(
+        tmp_path / "monday", [record(process=number, origin=origin) for number, origin in enumerate(origins)]
+    )
+    assert "<h1>monday</h1>" in page(AnalysedRun(run))
+    text = with_context(run, sweep="quick")
+    assert f"<h1>Sweep quick on {ORIGIN.device_name}</h1>" in text
+    facts = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td>', text)
+    assert {("measured", "2025-01-31 12:00 to 12:04 UTC"), ("TORCHINDUCTOR_FREEZING", "1")} <= {*facts}
 
 
 @pytest.mark.parametrize(
@@ -60,10 +68,8 @@ def test_the_title_names_the_sweep_and_the_device(tmp_path: Path) -> None:
 )
 def test_a_page_has_the_command_that_measures_its_run_again(tmp_path: Path, words: list[str], command: str) -> None:
     """As the documents write it, without the folder."""
-    run = runs.of(tmp_path / "run", PAIR)
-    here = environment_of()
-    environment.save(dataclasses.replace(here, context={**here.context, "command": words}), run)
-    assert f"<code>{command}</code>" in page(AnalysedRun(run))
+    run = runs.saved(tmp_path / "run", [record()])
+    assert f"<code>{command}</code>" in with_context(run, command=words)
 
 
 def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(quick: AnalysedRun, text: str) -> None:
@@ -76,19 +82,13 @@ def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(quick: Anal
     assert re.findall(r'data-h="implementation">([^<]*)', body) == [
         str(row["implementation"]) for at in points for row in (*by_rank(measured(at.rows)), *unmeasured(at.rows))
     ]
-    assert text.count("<svg") == text.count("<figure") == len([*catalogue.of_results(quick.table)])
+    assert text.count("<svg") == text.count("<figure") > 5
     assert re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*""", text) == []
     assert "default-src 'none'" in text
     assert "Profiles" not in text
-
-
-def test_a_published_page_is_small(tmp_path: Path) -> None:
-    """That of `quick` is below 300 kB, and pictures in it share no id."""
-    shutil.copytree(PUBLISHED / "quick-xeon-2core", tmp_path / "run")
-    text = page(AnalysedRun(tmp_path / "run"))
-    assert len(text.encode()) < 300_000
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids)) > 50
+    assert len(text.encode()) < 300_000
 
 
 def test_a_run_with_profiles_has_a_section_of_them(tmp_path: Path) -> None:
@@ -105,17 +105,6 @@ def test_a_run_with_profiles_has_a_section_of_them(tmp_path: Path) -> None:
     assert 'data-h="kernels"' not in section
 
 
-def test_the_page_says_when_and_under_which_variables_it_was_measured(tmp_path: Path) -> None:
-    """A run ends with its last replicate; a row's own time is that of the first one."""
-    starts = ["2025-01-31T12:00:30Z", "2025-01-31T12:03:55Z"]
-    origins = [dataclasses.replace(ORIGIN, started_at=start) for start in starts]
-    records = [record(process=number, origin=origin) for number, origin in enumerate(origins)]
-    run = AnalysedRun(saved(tmp_path / "run", records))
-    environment.save(environment_of(variables={"TORCHINDUCTOR_FREEZING": "1"}), run.folder)
-    facts = re.findall(r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td>', page(AnalysedRun(run.folder)))
-    assert {("measured", "2025-01-31 12:00 to 12:04 UTC"), ("TORCHINDUCTOR_FREEZING", "1")} <= {*facts}
-
-
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(
     quick: AnalysedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,9 +112,9 @@ def test_a_large_run_says_what_is_left_out_and_how_to_get_it(
     monkeypatch.setattr(pages_run, "MOST_ROWS", 30)
     monkeypatch.setattr(pages_run, "MOST_PICTURES", 2)
     text = page(quick)
-    assert "These are 30 of 84 rows." in text
-    assert "python -m bench show run prints all rows" in text
-    assert "python -m bench plot run draws all others" in text
+    assert f"These are 30 of {len(quick.table)} rows." in text
+    assert "python -m bench show quick-xeon-2core prints all rows" in text
+    assert "python -m bench plot quick-xeon-2core draws all others" in text
     assert text.count("<svg") == 2
 
 
