@@ -17,10 +17,10 @@ from bench.analyse.standing import by_rank
 from bench.plan.case import CONTROL, Case
 from bench.show.answer import At, answer, points_of, words
 from bench.show.doubts import control_warning
-from tests.drills.statements import is_upper, of_answer
 from tests.make.points import vit_s
 from tests.make.records import samples
 from tests.make.results import modelled, summarise
+from tests.show.statements import is_upper, of_answer
 
 NAMES = ("eager", "sdpa", "mha", "online", "compiled_sdpa", "manual")
 SEEDS = pytest.mark.parametrize("seeds", [(*range(12), 36), pytest.param(range(12, 40), marks=pytest.mark.slow)])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,25 +16,9 @@ from bench.show.pages.run import page, write
 from bench.store import environment
 from bench.store import profile as store
 from tests.make import runs
-from tests.make.profiles import graph, profile
-from tests.make.records import ORIGIN, case, record
+from tests.make.records import ORIGIN, record
 from tests.make.records import environment as environment_of
 from tests.refusals import refusal
-
-QUICK = Path(__file__).parents[3] / "results" / "published" / "quick-xeon-2core"
-PAIR = [case("eager"), case("sdpa")]
-
-
-@pytest.fixture(scope="module")
-def quick() -> AnalysedRun:
-    """Return a published run of `quick`."""
-    return AnalysedRun(QUICK)
-
-
-@pytest.fixture(scope="module")
-def text(quick: AnalysedRun) -> str:
-    """Return the page of that run."""
-    return page(quick)
 
 
 def with_context(folder: Path, **context: object) -> str:
@@ -72,10 +57,14 @@ def test_a_page_has_the_command_that_measures_its_run_again(tmp_path: Path, word
     assert f"<code>{command}</code>" in with_context(run, command=words)
 
 
-def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(quick: AnalysedRun, text: str) -> None:
-    """Then points, pictures, and a row for each case; the policy allows the page's own script alone."""
-    points = answer.points_of(quick.whole, quick.planned)
-    parts = [*answer.answer(points, "eager"), "<h2>Points</h2>", "<h2>Pictures</h2>", "<h2>All rows</h2>"]
+def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(wide: AnalysedRun) -> None:
+    """Then points, pictures, profiles, and a row for each case; the policy allows the page's own script alone.
+
+    Profiles have a picture for each point, and below it the tables of each case, folded.
+    """
+    text, points = wide.page.read_text(encoding="utf-8"), answer.points_of(wide.whole, wide.planned)
+    headings = [f"<h2>{name}</h2>" for name in ("Points", "Pictures", "Profiles", "All rows")]
+    parts = [*answer.answer(points, "eager"), *headings]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
     body = text[text.index('id="rows"') : text.index("<h2>How")]
@@ -85,37 +74,30 @@ def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(quick: Anal
     assert text.count("<svg") == text.count("<figure") > 5
     assert re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*""", text) == []
     assert "default-src 'none'" in text
-    assert "Profiles" not in text
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids)) > 50
     assert len(text.encode()) < 300_000
-
-
-def test_a_run_with_profiles_has_a_section_of_them(tmp_path: Path) -> None:
-    """The picture of each point, and below it the tables of each case, folded."""
-    run = runs.of(tmp_path / "run", PAIR)
-    (run / store.TRACES).mkdir()
-    for each in (graph(), profile(), profile(num_tokens=577)):
-        store.save(each, run)
-    text = page(AnalysedRun(run))
     section = text[text.index("<h2>Profiles</h2>") : text.index("<h2>All rows</h2>")]
     assert section.count("<svg") == 2
-    assert sorted(re.findall(r"<summary>([^<]*)", section)) == ["graph", "sdpa", "sdpa"]
-    assert section.count("aten::addmm") == 3
+    assert sorted(re.findall(r"<summary>([^<]*)", section)) == ["eager", "graph", "mine:" + "kernel" * 30]
+    assert section.partition("<details")[2].count("aten::addmm") == 3
     assert 'data-h="kernels"' not in section
 
 
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(
-    quick: AnalysedRun, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, wide: AnalysedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of rows, and of pictures."""
+    """Of rows, and of pictures; without profiles there is no section of them."""
+    shutil.copytree(wide.folder, tmp_path / "large run", ignore=shutil.ignore_patterns(store.TRACES))
+    run = AnalysedRun(tmp_path / "large run")
     monkeypatch.setattr(pages_run, "MOST_ROWS", 30)
     monkeypatch.setattr(pages_run, "MOST_PICTURES", 2)
-    text = page(quick)
-    assert f"These are 30 of {len(quick.table)} rows." in text
-    assert "python -m bench show quick-xeon-2core prints all rows" in text
-    assert "python -m bench plot quick-xeon-2core draws all others" in text
+    text = page(run)
+    assert f"These are 30 of {len(run.table)} rows." in text
+    assert "python -m bench show &#39;large run&#39; prints all rows" in text
+    assert "python -m bench plot &#39;large run&#39; draws all others" in text
     assert text.count("<svg") == 2
+    assert "Profiles" not in text
 
 
 @pytest.mark.parametrize("detail", ["</script><script>alert('x')</script>", "\x1b[31m<b>red</b>", "=1+1<img src=x>"])
@@ -134,6 +116,6 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    run = AnalysedRun(runs.of(tmp_path / "run", PAIR))
+    run = AnalysedRun(runs.saved(tmp_path / "run", [record()]))
     monkeypatch.setattr("bench.store.files.replace", full)
     assert refusal(write, run) == f"cannot write {run.page} (No space left on device)"
