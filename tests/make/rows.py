@@ -16,6 +16,7 @@ from tests.make.records import case
 
 Row = dict[str, Any]
 
+
 def row(of: Case, logs: Sequence[float] = (), **changes: Any) -> Row:
     """Return the row of a case with one logarithm of its speed-up per process, which tell the scatter alone."""
     cells: Row = {"status": "ok", "latency_s": 0.02, "processes": len(logs), "env_id": "here", "baseline": "eager"}

@@ -12,7 +12,6 @@ from bench.store.table import COLUMNS
 from tests.make.points import vit_s
 from tests.make.results import timed
 
-
 EAGER, SDPA = plain(timed([vit_s()], {"eager": 0.02, "sdpa": 0.01}))
 
 
