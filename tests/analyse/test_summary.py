@@ -289,7 +289,7 @@ def test_what_was_measured_before_a_process_died_counts(status: str, good: int) 
     failed = record("sdpa", process=good, status=status, detail="why", samples=Samples())
     before = [measured("sdpa", number) for number in range(good)]
     table = by_name(*(measured("eager", number) for number in range(good + 1)), *before, failed)
-    row = table.loc["sdpa"]
+    row = table[table.index == "sdpa"].iloc[0]
     assert table["status"]["eager"] == "ok"
     if good == 2 and status in ("oom", "timeout", "crashed"):
         assert row[["status", "processes", "rounds", "speedup"]].tolist() == ["ok", 2, 2, 1.0]

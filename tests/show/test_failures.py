@@ -71,7 +71,7 @@ def test_a_device_that_is_not_there_fails_and_statuses_replace_the_rule() -> Non
     (reason,) = failing(without, None, lacks_device=True)
     assert (reason.brief, reason.detail) == ("eager, sdpa unsupported", "no CUDA device")
     assert failing(without, None, lacks_device=False) == []
-    asked = ([], ["incorrect"], ["unsupported"], ["unsupported", "incorrect", "oom"], ["oom"])
+    asked: tuple[list[str], ...] = ([], ["incorrect"], ["unsupported"], ["unsupported", "incorrect", "oom"], ["oom"])
     found = [failing(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True) for statuses in asked]
     own, mha = "mykernel:adapt", "mha"
     assert [[*itertools.chain(*(reason.names for reason in bad))] for bad in found] == [
