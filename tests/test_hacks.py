@@ -18,8 +18,7 @@ EFFORT = Effort(processes=1, timeout_s=60)
 SHORTEST = Length(0.0)
 """The fewest rounds: so many take their time already."""
 
-
-KEEPS = "tests.hacks:keeps_a_buffer"
+KEEPS, SPINS = "tests.hacks:keeps_a_buffer", "tests.hacks:spins_between_calls"
 
 
 def test_no_hack_is_rewarded(tmp_path: Path) -> None:
@@ -31,6 +30,8 @@ def test_no_hack_is_rewarded(tmp_path: Path) -> None:
     names = dict.fromkeys(name for ends in expected.values() for name in ends)
     with engine.Run(Sweep("hacks", tuple(expected), tuple(names), effort=EFFORT), tmp_path) as run:
         for at, asked in expected.items():
+            if SPINS in asked:
+                run.replicate(at, ["sdpa", SPINS], Length(1.0))  # beside all others it would spin for long
             while missing := [name for name in run.missing(at) if name in asked]:  # a crash is tried again
                 run.replicate(at, missing, SHORTEST)
     results = AnalysedRun(tmp_path).whole.fillna({"detail": ""})
