@@ -1,8 +1,16 @@
-"""The names of devices."""
+"""The heap of a test, and the names of devices."""
+
+import gc
 
 import pytest
 
 from bench.measure import devices
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _heap_of_others() -> None:
+    """Let garbage collection, which each measured case asks for, skip what the modules before have left."""
+    gc.freeze()
 
 
 @pytest.fixture(params=["cpu", "cuda"])
