@@ -17,7 +17,7 @@ from bench.machine import quiet
 from bench.machine.quiet import Preflight
 from bench.plan import names
 from bench.plan.case import AFTER, BEFORE, CONTROL
-from bench.plan.sides import DIFFER, SAME
+from bench.plan.sides import SAME
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import DIFFERENT, FASTER
 from bench.store.table import load
@@ -158,55 +158,38 @@ class Attention(nn.Module):
         return self.out(y)
 """
 
-BRANCHES = {
-    "renamed": LAYER.replace("self.qkv", "self.projection"),
-    "wrong": LAYER.replace(
-        "        return self.out(y)", "        y[:, 3:] = y[:, 3:] * 1.5\n        return self.out(y)"
-    ),
-}
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """Return a repository of a layer whose branches change it."""
-    folder = tmp_path / "repository"
-    (package := folder / "duel_mylib").mkdir(parents=True)
-    (package / "__init__.py").touch()
-
-    git(folder, "init", "--quiet", "--initial-branch", "main")
-    for branch, text in {"main": LAYER, **BRANCHES}.items():
-        if branch != "main":
-            git(folder, "checkout", "--quiet", "-b", branch, "main")
-        (package / "attention.py").write_text(text)
-        git(folder, "add", ".")
-        git(folder, "commit", "--quiet", "--message", branch)
-    return folder
+WRONG = LAYER.replace("        return", "        y[:, 3:] = y[:, 3:] * 1.5\n        return")
 
 
 @pytest.mark.slow
-def test_branches_of_a_repository_from_end_to_end(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+def test_a_branch_of_a_repository_from_end_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """A branch that renames its weights is timed without a comparison; one that is wrong from a token on is different.
+    """A branch that is wrong from a token on is different: both sides have the same weights and their own revision.
 
-    The user stands in the repository, and both sides import their own revision.
+    The user stands in the repository.
     """
+    repository = tmp_path / "repository"
+    package = repository / "duel_mylib"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    git(repository, "init", "--quiet")
+    for branch, text in {"main": LAYER, "wrong": WRONG}.items():
+        git(repository, "checkout", "--quiet", "-b", branch)
+        (package / "attention.py").write_text(text)
+        git(repository, "add", ".")
+        git(repository, "commit", "--quiet", "--message", branch)
+
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
     monkeypatch.chdir(repository)
     monkeypatch.syspath_prepend(repository)  # as `python -m` does
     monkeypatch.setattr(duel, "PROCESSES", 1)
     monkeypatch.setattr(duel, "BUDGET_S", 0.1)
-    shape = ["--batch", "2", "--num-tokens", "7", "--channels", "16", "--num-heads", "2"]
-    ways = {}
-    for branch, status in (("renamed", 0), ("wrong", 1)):
-        run = tmp_path / branch
-        sides = ["--checkout", ".@main", "--checkout", f"{repository}@{branch}"]
-        words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, *shape]
-        assert main([*words, "--within", "1s", "--run", str(run), "--format", "json"]) == status, capsys.readouterr()
-        content = json.loads(capsys.readouterr().out)
-        ways[branch] = content["weights"]
-        (each,) = content["points"]
-        assert (each["verdict"] == DIFFERENT) == bool(status)
-        if status:
-            assert "tokens 3 to 6" in each["after"]["detail"]
-    assert ways == {"renamed": DIFFER, "wrong": SAME}
+    sides = ["--checkout", ".@main", "--checkout", f"{repository}@wrong"]
+    words = ["duel", "--layer", "duel_mylib.attention:Attention", *sides, "--run", str(tmp_path / "run")]
+    words += ["--batch", "2", "--num-tokens", "7", "--channels", "16", "--num-heads", "2", "--within", "1s"]
+    assert main([*words, "--format", "json"]) == 1, capsys.readouterr()
+    content = json.loads(capsys.readouterr().out)
+    (each,) = content["points"]
+    assert (content["weights"], each["verdict"]) == (SAME, DIFFERENT)
+    assert "tokens 3 to 6" in each["after"]["detail"]

@@ -18,7 +18,7 @@ CASES = {
                  "openvino/float32/attention/windows", "openvino/bfloat16/core/causal context"),
     "onnxruntime": ("onnxruntime/float32/vit/causal", "onnxruntime/float32/conv/plain",
                     "onnxruntime/bfloat16/vit/plain", "onnxruntime/float32/attention/many",
-                    "onnxruntime/float32/core/causal context", "onnxruntime/float32/core/padding"),
+                    "onnxruntime/float32/core/padding"),
 }  # fmt: skip
 """What each runtime computes here."""
 

@@ -168,7 +168,7 @@ def test_token_ids_are_compared_after_their_embedding(kind: str) -> None:
     torch.testing.assert_close(text(ids()), text.part(text.places(torch.arange(5)) + text.words.weight[ids()]))
 
 
-@pytest.mark.parametrize("setting", ["as_is", "sdpa", "compiled"])
+@pytest.mark.parametrize("setting", ["sdpa", "compiled"])
 def test_a_model_of_token_ids_is_run_by_any_setting(setting: str) -> None:
     """The embedding returns what comes in each call."""
     layer = made(f"{HERE}:Text[input={HERE}:ids]").eval()
