@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,16 @@ def tests(session: nox.Session) -> None:
     command = ("python", "-m", "pytest", "--numprocesses", processes, "--dist", "worksteal", *chosen, *session.posargs)
     # tests start hundreds of processes, each of which would compile our modules again
     session.run(*command, env={"PYTHONDONTWRITEBYTECODE": ""})
+
+
+@nox.session(reuse_venv=False)
+def wheel(session: nox.Session) -> None:
+    """Build the wheel, install it in an empty environment, and measure with it in an empty folder."""
+    folder = Path(session.create_tmp(), "wheel")
+    session.run("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), ".")
+    session.install("-c", "constraints.txt", *map(str, folder.glob("*.whl")))
+    with tempfile.TemporaryDirectory() as empty, session.chdir(empty):
+        session.run("attention-bench", "run", "--impl", "eager,sdpa", "--num-tokens", "64", "--within", "10s")
 
 
 @nox.session

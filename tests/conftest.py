@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -18,6 +19,9 @@ from tests.engine import threads
 os.environ |= {"OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "0"}
 """Torch reads them when it is imported. Tests run on all cores beside each other: threads that wait for a core cost
 half of the suite's time, and those that wait busily for others a fifth of the tests that compute here."""
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""Shells start what runs in the background with SIGINT ignored, and every process inherits it: Ctrl-C is tested here."""
 
 COMPILED = Path(tempfile.gettempdir()) / f"attention-bench-tests-{os.getuid()}"
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = pool.CACHE = str(COMPILED)  # processes of all sessions share it
