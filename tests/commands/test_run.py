@@ -119,7 +119,7 @@ def test_the_readmes_layer_from_end_to_end(
     assert {"latency", "memory"} <= {path.name.partition("-")[0] for path in (run / "plots").iterdir()}
     assert f"{run / 'report.html'}   all rows: " in output
     assert (run / "report.html").exists()
-    for words in (["show", run], ["plot", run], ["compare", run, run]):
+    for words in (["show", run], ["compare", run, run]):
         assert printed(*words)
     assert "aten::" in printed("profile", run, "--case", "implementation=graph,num_tokens=7")
 
@@ -235,11 +235,11 @@ def test_ctrl_c_at_any_moment_ends_with_its_status(tmp_path: Path) -> None:
     """From the first line on: while modules are imported, processes start, cases are measured, and the end is told."""
     sweep = tmp_path / "steady.toml"
     sweep.write_text(STEADY)
-    for number in range(3):
-        process = begun("--sweep", str(sweep), "--run", str(tmp_path / f"run-{number}"))
+    for least_s, most_s in ((0.0, 0.7), (0.7, 2.0)):
+        process = begun("--sweep", str(sweep), "--run", str(tmp_path / f"run-{least_s}"))
         assert process.stdout
         process.stdout.readline()
-        time.sleep(random.uniform(0, 2))
+        time.sleep(random.uniform(least_s, most_s))
         process.send_signal(signal.SIGINT)
         status, text = ended(process)
         assert status in (INTERRUPTED, FINE), text
