@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -144,38 +143,6 @@ class Net(nn.Module):
         for layer in self.layers:
             x = x + layer(x)
         y: Tensor = self.last(x)
-        return y
-
-
-class Kept(Attention):
-    """Attention to the tokens of all calls with the same state."""
-
-    def forward(self, x: Tensor, state: Any = None) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        state.seen = x if state.seen is None else torch.cat([state.seen, x], 1)
-        y: Tensor = super().forward(state.seen)[:, -x.shape[1] :]
-        return y
-
-
-class Mixed(Attention):
-    """Attention between the items of a batch."""
-
-    def forward(self, x: Tensor, _state: Any = None) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        y: Tensor = super().forward(x.flatten(0, 1)[None])[0].unflatten(0, x.shape[:2])
-        return y
-
-
-class Stated(nn.Module):
-    """A layer that gets an object."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.attention = {"kept": Kept, "mixed": Mixed}[kind](16)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        y: Tensor = self.attention(x, SimpleNamespace(seen=None))
         return y
 
 

@@ -112,11 +112,8 @@ def refused(name: str, **columns: Any) -> str:
 def test_columns_go_to_the_parameters_that_name_them(name: str, expected: dict[str, Any]) -> None:
     """By their names or other names, only those of shape; where and how weights are made is the suite's affair."""
     assert got(name) == expected
-
-
-def test_a_name_that_may_mean_something_else_is_said() -> None:
-    """If the parameter has no default, the column is taken."""
-    assert made(f"{HERE}:of_open").said == ("h is num_heads, max_seq_len is num_tokens",)
+    said = ("h is num_heads, max_seq_len is num_tokens",)  # what may mean something else
+    assert make(f"{HERE}:{name}", COLUMNS)[0].said == (said if name == "of_open" else ())
 
 
 def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:

@@ -8,15 +8,12 @@ import pytest
 import torch
 
 import impls
-from bench.measure import function, workload
 from bench.modules import sources
 from bench.modules.graph.cores import look
 from impls import Unresolved
-from tests.make.points import made, point
+from tests.make.points import made
 
 BERT = "hidden_size=16,num_hidden_layers=1,num_attention_heads=2,intermediate_size=16,vocab_size=8"
-
-TINY = "tests.tiny_models"
 
 
 def has(name: str) -> None:
@@ -89,16 +86,6 @@ def test_a_layer_gets_the_mask_that_a_setting_expects(name: str) -> None:
         y = alone(x)
         for setting in ("eager", "sdpa_math", "eager"):
             torch.testing.assert_close(impls.build(alone, setting)(x), y)
-
-
-@pytest.mark.parametrize(
-    ("kind", "words"), [("kept", "a second call"), ("mixed", "an item alone gives something else")]
-)
-def test_a_part_that_can_not_be_called_again_alone_says_why(kind: str, words: str) -> None:
-    """The part keeps a state of earlier calls, or mixes the items of a batch."""
-    work = workload.make(point(layer=f"{TINY}:Stated[kind={kind},input=1x5x16,at=attention]"))
-    with pytest.raises(impls.Unsupported, match=words):
-        function.check(work)
 
 
 @pytest.mark.parametrize(

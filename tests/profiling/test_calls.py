@@ -57,4 +57,6 @@ def test_the_command_becomes_a_process_as_that_of_a_run(
 
     monkeypatch.setattr(os, "execve", execve)
     table.save(results([Case(point(mode="backward"), name) for name in ("eager", "sdpa")]), tmp_path)
-    assert "-sdpa: 3 calls in " in printed("call", tmp_path, "--case", "implementation=sdpa", "--calls", "3", status=None)
+    assert "-sdpa: 3 calls in " in printed(
+        "call", tmp_path, "--case", "implementation=sdpa", "--calls", "3", status=None
+    )
