@@ -17,6 +17,7 @@ from bench.machine.quiet import Preflight
 from bench.plan import names
 from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.sides import SAME
+from bench.plan.statuses import INTERRUPTED
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import DIFFERENT, FASTER
 from bench.store.table import load
@@ -58,7 +59,7 @@ def test_each_point_has_40_seconds(line: str, tokens: list[int], monkeypatch: py
 
     monkeypatch.setattr(duel, "Duel", begin)
     for more in ([], ["--within", "7s"]):
-        main(["duel", "eager", "sdpa", *line.split(), *more])
+        assert main(["duel", "eager", "sdpa", *line.split(), *more]) == INTERRUPTED
     assert sorted({each.num_tokens for each in asked[0].points}) == tokens
     assert [sweep.effort.within_s for sweep in asked] == [40.0 * len(asked[0].points), 7.0]
 

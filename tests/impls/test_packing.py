@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 import impls
-from impls.layers.core import Core
 from impls.layers.vit import ViTAttention
 from impls.packing import Packing, asked, pack
 
@@ -39,14 +38,6 @@ def test_what_a_core_makes_apart_is_made_once_for_a_batch() -> None:
     loop = impls.build(layer(), "loop")
     pack(loop, (2, 1), 4, CPU)
     assert asked(loop, ())["packing"].made is None
-
-
-def test_a_padded_layer_asks_for_the_keys_that_are_none_of_the_padding() -> None:
-    """A boolean mask is true at keys that take part, for all heads and queries."""
-    is_padding = torch.tensor([[False, False], [False, True]])
-    mask = asked(Core(8, 2, num_tokens=2, lengths="uniform"), [is_padding])["attn_mask"]
-    assert mask.tolist() == [[[[True, True]]], [[[True, False]]]]
-    assert asked(layer(), ()) == {}
 
 
 def test_a_packing_has_tensors_of_one_kind() -> None:
