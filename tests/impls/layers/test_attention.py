@@ -179,17 +179,3 @@ def test_rotary_embeddings_of_timm(prefix: int) -> None:
         own.load_state_dict(theirs.state_dict())
         x = tokens(BATCH, prefix + side**2, CHAN)
         same(own, theirs(x, rope=angles), x, near=IN_FLOAT32)
-
-
-@pytest.mark.parametrize(
-    ("chan", "heads", "columns", "words"),
-    [
-        (10, 4, {}, "got 10, 4, None"),
-        (16, 4, {"num_kv_heads": 3}, "got 16, 4, 3"),
-        (12, 2, {"rope": "axial"}, "multiple of 4 .* got 6"),
-    ],
-)
-def test_heads_that_do_not_divide_are_refused(chan: int, heads: int, columns: dict[str, Any], words: str) -> None:
-    """Channels that heads can't share, heads that groups can't, rows and columns that have no pair each."""
-    with pytest.raises(ValueError, match=words):
-        Attention(DIM, chan, heads, num_tokens=10, **columns)
