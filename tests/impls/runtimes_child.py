@@ -19,7 +19,7 @@ from bench.measure.layer import Tensors, cast_to
 from bench.sampling.inputs import InputValues
 from tests.make.points import featured
 
-CALLS_S = 0.1
+CALLS_S = 0.3
 
 
 def deviation(y: torch.Tensor, exact: torch.Tensor) -> float:
