@@ -21,7 +21,8 @@ os.environ |= {"OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "0"}
 half of the suite's time, and those that wait busily for others a fifth of the tests that compute here."""
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-"""A shell starts what runs in the background with SIGINT ignored, and every process inherits it."""
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""A shell ignores the first in what it starts in the background, nohup the second, and every process inherits that."""
 
 COMPILED = Path(tempfile.gettempdir()) / f"attention-bench-tests-{os.getuid()}"
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = pool.CACHE = str(COMPILED)  # processes of all sessions share it
