@@ -28,7 +28,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a run of two points by workers that make their times up, with what pytest wrote of it."""
     folder = tmp_path_factory.mktemp("cases")
     files = ["--benchmark-json", "F", "--junitxml", "J"]
-    command = [sys.executable, "-m", "pytest", "-p", "tests.scripted", *ASKED, *RUN, *files]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.scripted",
+        "-p",
+        "no:hypothesispytest",
+        *ASKED,
+        *RUN,
+        *files,
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr

@@ -2,12 +2,7 @@
 
 import pytest
 
-from bench.engine.admission import (
-    check_devices,
-    check_threads,
-    fit,
-    too_large,
-)
+from bench.engine.admission import check_devices, check_threads, fit, too_large
 from bench.machine import facts, nvml
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
@@ -16,10 +11,6 @@ from tests.make.points import point
 from tests.refusals import refusal
 
 GIB = 1 << 30
-
-LARGE = point(batch=2, num_tokens=1000, token_len=12, channels=12, num_heads=3, dtype="bfloat16")
-TENSORS = 2 * (2 * 2 * 1000 * 12 + 3 * 12 * 12 + 12 * 12 + 12)
-"""Input, output and weights in bfloat16."""
 
 
 def crowded(threads: int, *, oversubscribe: bool = False) -> Sweep:

@@ -153,13 +153,6 @@ def test_a_death_is_noticed_while_a_child_holds_the_pipe(worker: Worker, tmp_pat
     os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)  # it would end with the server
 
 
-def test_the_last_answer_counts(worker: Worker) -> None:
-    """An answer is not lost if the worker ends right after it; the next request finds nobody."""
-    assert asked(worker, "answer and exit").pid == worker.pid
-    with pytest.raises(Died, match="exit status 3"):
-        asked(worker, "answer")
-
-
 def test_a_closed_pipe_is_a_crash(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that can't answer any more is ended, although it lives."""
     monkeypatch.setattr("bench.engine.worker.END_S", 0.1)
@@ -244,14 +237,6 @@ def test_an_end_is_a_crash_in_words(pair: tuple[Worker, Worker]) -> None:
         asked(other, "kill")
     assert death.value.detail == "killed by SIGKILL, as the kernel does when memory runs out during warm-up"
     assert death.value.is_outside
-
-
-def test_closing_ends_the_process(server: Server) -> None:
-    """Nothing is left of a worker that was closed, even in the middle of its work."""
-    worker = server.fork("worker")
-    worker.post(Do("hang"))
-    worker.close()
-    assert not psutil.pid_exists(worker.pid)
 
 
 def test_a_worker_dies_with_its_parent() -> None:
