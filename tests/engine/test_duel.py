@@ -266,10 +266,10 @@ def test_a_side_that_is_broken_is_a_result(
     """Its row has the reason, the other side is not timed alone, and nothing of it is tried again."""
     with checkouts(tmp_path, monkeypatch, *described) as duel:
         [*duel.measured()]
-    ends = {name: (own.status, own.detail) for name, (own,) in records(tmp_path).items()}
+    ends = {name: (own.status, own.own_cause, own.detail) for name, (own,) in records(tmp_path).items()}
     broken = BEFORE if RAISED is described[0] else AFTER
-    assert ends.pop(broken) == (status, detail)
-    assert {each for each, _ in ends.values()} == {"skipped"}
+    assert ends.pop(broken) == (status, True, detail)
+    assert {each[:2] for each in ends.values()} == {("skipped", False)}
 
 
 @pytest.mark.parametrize(

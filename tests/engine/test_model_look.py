@@ -63,8 +63,9 @@ def test_no_further_process_looks_if_the_time_is_up(monkeypatch: pytest.MonkeyPa
 def test_a_model_that_can_not_be_used_is_a_wrong_request(reply: Any, kind: type[Exception]) -> None:
     """With the process's own line. If the machine lacks memory, it can't be looked at, though the request was right."""
     pool, _ = replying(reply)
-    with pytest.raises(kind, match=reply.detail):
+    with pytest.raises(kind, match=reply.detail) as raised:
         model_look.look(pool, [AT], (), 1, 10.0)
+    assert raised.type is kind
     assert refusal(model_look.shown, pool, [AT.layer]).endswith(reply.detail)
 
 
