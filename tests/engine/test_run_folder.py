@@ -76,8 +76,15 @@ def of_three(folder: Path, *measured: int) -> Run:
     return run
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
-@pytest.mark.parametrize("sessions", [([0, 0, 1, 1, 2], [2]), ([0, 0, 1], [2, 2, 1]), ([0, 1, 2], [])])
+@pytest.mark.parametrize(
+    ("sessions", "is_killed"),
+    [
+        (([0, 0, 1, 1, 2], [2]), False),
+        (([0, 0, 1], [2, 2, 1]), True),
+        (([0, 1, 2], []), False),
+        (([0, 1, 2], []), True),
+    ],
+)
 def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
     tmp_path: Path, sessions: tuple[list[int], list[int]], is_killed: bool
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from bench.measure import workload
 from bench.plan.case import Point
 from bench.plan.layers import flops, inputs_bytes, least_bytes
-from bench.plan.lengths import of_items, padding
+from bench.plan.lengths import of_items
 from bench.plan.sweep import Request, load_sweep
 from tests.make.points import of_layer
 from tests.refusals import refusal
@@ -44,13 +44,6 @@ def test_items_are_the_quantiles_of_a_distribution(
 ) -> None:
     """The longest comes first and has all tokens; the others are at the middles of their parts."""
     assert of_items(lengths, batch, longest) == expected
-
-
-def test_the_share_of_padding_is_that_of_items_padded_to_all_tokens() -> None:
-    """A list whose longest item has fewer is padded to them too."""
-    assert padding("uniform", 4, 64) == 1 - 136 / 256
-    assert padding("list:8+4", 2, 16) == 1 - 12 / 32
-    assert padding("fixed", 4, 64) == 0
 
 
 def test_a_list_is_the_same_in_any_order() -> None:
