@@ -21,6 +21,9 @@ ROOT = Path(__file__).parents[2]
 FROM_END_TO_END = ("tests/commands", "tests/test_cli.py", "tests/test_cases.py")
 """The tests that run commands, after those of the mutant's package."""
 
+NO_TESTS = 5
+"""The exit status of pytest if a file has no test that was asked for."""
+
 LIMIT_S = 600
 """A mutant whose tests take longer is killed: it hangs."""
 
@@ -80,25 +83,27 @@ def package_of(file: Path) -> str:
     return "impls" if top == "impls" else names[0] if len(names) > 1 else "commands"
 
 
-def is_killed(root: Path, package: str) -> bool:
-    """Return whether a test of a package fails, or else one of the runs from end to end."""
-    command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", "-m", "not toolchain"]
+def is_killed(root: Path, file: Path) -> bool:
+    """Return whether a test fails: of the file's own, of its package, or of the runs from end to end, in this order."""
+    folder = Path("tests", package_of(file))
+    own = [str(path.relative_to(root)) for path in (root / folder).rglob(f"test_{file.stem}.py")]
     workers = ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
-    for paths in ([f"tests/{package}"], FROM_END_TO_END):
-        with subprocess.Popen(
-            [*command, *workers, *paths],
-            cwd=root,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        ) as tests:
-            try:
-                if tests.wait(LIMIT_S) != 0:
-                    return True
-            except subprocess.TimeoutExpired:
-                os.killpg(tests.pid, 9)
-                return True
+    command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider", "-m", "not toolchain"]
+    for words in (own, [*workers, str(folder)], [*workers, *FROM_END_TO_END]):
+        if words and _fails([*command, *words], root):
+            return True
     return False
+
+
+def _fails(command: list[str], root: Path) -> bool:
+    """Return whether a command fails, or hangs."""
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=root, stdout=quiet, stderr=quiet, start_new_session=True) as tests:
+        try:
+            return tests.wait(LIMIT_S) not in (0, NO_TESTS)
+        except subprocess.TimeoutExpired:
+            os.killpg(tests.pid, 9)
+            return True
 
 
 def main() -> None:
@@ -114,7 +119,7 @@ def main() -> None:
         for file, node, text in drawn(asked.count, asked.seed):
             source, package, began_s = (ROOT / file).read_text(encoding="utf-8"), package_of(file), time.monotonic()
             (root / file).write_text(changed(source, node, text), encoding="utf-8")
-            killed = is_killed(root, package)
+            killed = is_killed(root, file)
             (root / file).write_text(source, encoding="utf-8")
             counts[package, killed] += 1
             was, now = (" ".join(each.split()) for each in (ast.unparse(node), text))
