@@ -27,19 +27,9 @@ RUN = ["--num-tokens", "5,7", "--impl", "eager,sdpa,test:wrong,test:outgrows", "
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a run of two points by workers that make their times up, with what pytest wrote of it."""
     folder = tmp_path_factory.mktemp("cases")
+    plugins = ["-p", "tests.scripted", "-p", "no:hypothesispytest"]
     files = ["--benchmark-json", "F", "--junitxml", "J"]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.scripted",
-        "-p",
-        "no:hypothesispytest",
-        *ASKED,
-        *RUN,
-        *files,
-    ]
+    command = [sys.executable, "-m", "pytest", *plugins, *ASKED, *RUN, *files]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
