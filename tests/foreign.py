@@ -3,7 +3,6 @@
 import copy
 import gc
 import os
-import time
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
@@ -48,13 +47,6 @@ def raises_later(own: Own, x: Tensor) -> Tensor:
 
 exits = honest(lambda: os._exit(1))
 """Ends its process."""
-
-
-@each_call
-def sleeps(own: Own, x: Tensor) -> Tensor:
-    """Never comes back."""
-    while True:
-        time.sleep(60)
 
 
 @each_call

@@ -21,9 +21,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from bench.measure import clock
 from bench.plan.case import Point
 from impls import Adapt, Implementation
-from impls.attend import sdpa
-from impls.attend.packed import attend_by_item
-from impls.packing import Packing
 from tests.make.adapters import HONEST_CALLS, Own, each_call, honest, later
 from tests.make.points import point
 
@@ -77,14 +74,6 @@ IN_TRAINING = (
     "less_precise_later", "works_if_looked_at", "memo_by_version", "keeps_a_buffer",
 )  # fmt: skip
 """Those that are tried in training too: they deal with outputs and gradients, the others with the process."""
-
-OF_LENGTHS: dict[str, str] = {
-    "across_items": "output (normal input) is off by",
-    "padding_leaks": "output (normal input) is off by",
-    "forgets_the_mask": "output (normal input) is off by",
-    "keeps_the_first_packing": "(in a timed call) is off by",
-}
-"""What is said of cores of causal items of different lengths, but for padding that leaks, which needs no mask."""
 
 LONG = {"batch": 8, "num_tokens": 128, "channels": 128, "num_heads": 4}
 """The sizes of a point whose calls take longer than a timing."""
@@ -397,36 +386,6 @@ def _stale_gradients(own: Own, x: Tensor) -> Tensor:
 
 no_gradients_later = each_call(_stale_gradients)
 """In training returns other gradients of weights in timed calls."""
-
-
-def across_items(q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None) -> Tensor:
-    """Lets tokens of a packed batch attend to those of other items."""
-    return sdpa.attend(q, k, v, scale, mask=mask)
-
-
-def padding_leaks(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None
-) -> Tensor:
-    """Takes padding for tokens."""
-    return sdpa.attend(q, k, v, scale, mask=mask)
-
-
-def forgets_the_mask(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None
-) -> Tensor:
-    """Lets tokens of an item attend to later ones."""
-    return attend_by_item(q, k, v, scale, packing=packing)
-
-
-first_packings: list[Packing] = []
-
-
-def keeps_the_first_packing(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None
-) -> Tensor:
-    """Takes the lengths of the first batch for those of all."""
-    first_packings.append(packing)
-    return attend_by_item(q, k, v, scale, packing=first_packings[0], mask=mask)
 
 
 def side_stream(layer: nn.Module) -> Implementation:

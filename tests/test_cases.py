@@ -10,76 +10,89 @@ from pathlib import Path
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.rows import plain
 from bench.plan.case import CONTROL
+from bench.store.journal import JOURNAL
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 
-SHAPE = ["--num-tokens", "5", "--channels", "12", "--num-heads", "2", "--batch", "2"]
-ASKED = [*SHAPE, "--impl", "eager,sdpa,flash_attn,mine:attend"]
-EFFORT = ["--no-race", "--processes", "1", "--budget-s", "0.05"]
+SHAPE = ["--channels", "12", "--num-heads", "2", "--batch", "2"]
+ASKED = [str(ROOT / "bench"), *SHAPE, "--no-race", "--processes", "1", "--budget-s", "0.05"]
+RUN = ["--num-tokens", "5,7", "--impl", "eager,sdpa,test:wrong,test:outgrows", "--fail-on", "incorrect", "--run", "run"]
 
 
-def pytest_bench(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run `pytest bench` in a folder."""
-    command = [sys.executable, "-m", "pytest", str(ROOT / "bench"), *ASKED, *words]
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_each_case_is_a_test_whose_rounds_are_its_samples(tmp_path: Path) -> None:
-    """The file of pytest-benchmark holds the journal's samples, and its own command reads it.
-
-    A wrong kernel of the user's own fails, and what can't run here is skipped. A finished run has the same tests, and
-    measures nothing.
-    """
-    (tmp_path / "mine.py").write_text("def attend(q, k, v, scale):\n    return q\n")
-    done = pytest_bench(tmp_path, *EFFORT, "--run", "run", "--benchmark-json", "F", "--junitxml", "J")
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a run of two points by workers that make their times up, with what pytest wrote of it."""
+    folder = tmp_path_factory.mktemp("cases")
+    plugins = ["-p", "tests.scripted", "-p", "no:hypothesispytest"]
+    files = ["--benchmark-json", "F", "--junitxml", "J"]
+    command = [sys.executable, "-m", "pytest", *plugins, *ASKED, *RUN, *files]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
-    assert "1 failed, 2 passed, 1 skipped" in done.stdout
-    assert "incorrect: output" in done.stdout
+    assert "2 failed, 5 passed, 1 skipped" in done.stdout
+    assert "incorrect: wrong numbers" in done.stdout
+    return folder
 
-    saved = AnalysedRun(tmp_path / "run")
-    samples_s = {
-        record.case.implementation: [*record.samples.values_s]
-        for record in saved.records
-        if record.status == "ok" and record.case.implementation != CONTROL
+
+def test_each_case_is_a_test_whose_rounds_are_its_samples(run: Path) -> None:
+    """The file of pytest-benchmark holds the journal's samples; what is wrong fails, what lacks memory is skipped."""
+    saved = AnalysedRun(run / "run")
+    samples_s: dict[str, list[float]] = {}
+    for record in saved.records:
+        if record.status == "ok" and record.case.implementation != CONTROL:
+            samples_s.setdefault(record.case.name, []).extend(record.samples.values_s)
+    benchmarks = {
+        f"{each['params']['point']}-{each['params']['implementation']}": each
+        for each in json.loads((run / "F").read_text())["benchmarks"]
     }
-    benchmarks = json.loads((tmp_path / "F").read_text())["benchmarks"]
-    assert {each["params"]["implementation"]: each["stats"]["data"] for each in benchmarks} == samples_s
-    latencies_s = saved.table.set_index("implementation")["latency_s"]
-    assert all(each["extra_info"]["latency_s"] == latencies_s[each["params"]["implementation"]] for each in benchmarks)
-    tests = {case.get("name", ""): [each.tag for each in case] for case in ET.parse(tmp_path / "J").iter("testcase")}  # noqa: S314
-    assert sorted(tests.values()) == [[], [], ["failure"], ["skipped"]]
+    assert {name: each["stats"]["data"] for name, each in benchmarks.items()} == samples_s
+    latencies_s = {f"{row['point']}-{row['implementation']}": row["latency_s"] for row in plain(saved.table)}
+    assert all(each["extra_info"]["latency_s"] == latencies_s[name] for name, each in benchmarks.items())
+    ends = [tuple(each.tag for each in case) for case in ET.parse(run / "J").iter("testcase")]  # noqa: S314
+    assert sorted(ends) == [()] * 5 + [("failure",)] * 2 + [("skipped",)]
 
-    compare = [sys.executable, "-m", "pytest_benchmark", "compare", str(tmp_path / "F")]
-    compared = subprocess.run(compare, capture_output=True, text=True, check=True)
-    assert "n5-c12-h2-t1-sdpa" in compared.stdout
 
-    before = (tmp_path / "run" / "journal.jsonl").read_bytes()
-    again = pytest_bench(tmp_path, *EFFORT, "--run", "run", "-k", "sdpa")
-    assert again.returncode == pytest.ExitCode.OK, again.stdout + again.stderr
-    assert "1 passed, 3 deselected" in again.stdout
-    assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
+def bench(folder: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run `pytest bench` in a folder, inside this process, and return its status."""
+    monkeypatch.chdir(folder)
+    return int(pytest.main([*ASKED, "-p", "no:cacheprovider", *words]))
+
+
+def test_a_finished_run_has_the_same_tests_and_measures_nothing(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some of its cases may be asked for by a part of their names."""
+    before = (run / "run" / JOURNAL).read_bytes()
+    assert bench(run, monkeypatch, *RUN, "-k", "sdpa") == pytest.ExitCode.OK
+    assert "2 passed, 6 deselected" in capsys.readouterr().out
+    assert (run / "run" / JOURNAL).read_bytes() == before
 
 
 @pytest.mark.parametrize("option", ["--collect-only", "--list"])
-def test_cases_are_listed_without_measuring(tmp_path: Path, option: str) -> None:
+def test_cases_are_listed_without_measuring(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Points times implementations, and no folder."""
-    (tmp_path / "mine.py").write_text("def attend(q, k, v, scale):\n    return q\n")
-    done = pytest_bench(tmp_path, option, "-q", "--num-heads", "1,2")
-    assert done.returncode == pytest.ExitCode.OK
-    assert sum("test_case[" in line for line in done.stdout.splitlines()) == 2 * 4
+    assert bench(tmp_path, monkeypatch, option, "-q", "--num-tokens", "5,7", "--impl", "sdpa") == pytest.ExitCode.OK
+    assert capsys.readouterr().out.count("test_case[") == 2 * 2
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "message"), [(["--impl", "sdap"], "unknown implementation 'sdap'"), (["-n", "2"], "-n must be left out")]
 )
-def test_a_wrong_request_has_the_status_of_pytest(tmp_path: Path, words: list[str], message: str) -> None:
+def test_a_wrong_request_has_the_status_of_pytest(
+    words: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """It is a line as for `run`; processes of pytest-xdist would measure beside each other."""
-    done = pytest_bench(tmp_path, *words)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert f"ERROR: {message}" in done.stderr
+    assert bench(tmp_path, monkeypatch, *words) == pytest.ExitCode.USAGE_ERROR
+    assert f"ERROR: {message}" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()

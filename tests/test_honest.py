@@ -1,19 +1,25 @@
-"""The odd honest kernels of the drill compute attention."""
+"""Odd honest kernels are blamed for nothing in a measurement, whichever way they compute."""
+
+import shutil
 
 import pytest
-import torch
 
-from impls.attend.eager import attend
 from tests import honest
+from tests.make.points import point
+from tests.measure.stub import case
+
+pytestmark = pytest.mark.slow
+
+RUNS = [("inference", name) for name in honest.ALL] + [("train", name) for name in honest.IN_TRAINING]
 
 
-@pytest.mark.parametrize("name", honest.ALL)
-def test_an_odd_kernel_is_right(name: str) -> None:
-    """It returns what the plain formula does, and so do the gradients of one that trains."""
-    trains = name in honest.IN_TRAINING
-    inputs = q, k, v = [torch.randn(2, 4, 70, 8).requires_grad_(trains) for _ in range(3)]
-    results = []
-    for kernel in (getattr(honest, name), attend):
-        o = kernel(q, k, v, 0.3)
-        results.append([o, *torch.autograd.grad(o.sum(), inputs)] if trains else [o])
-    torch.testing.assert_close(*results)
+@pytest.mark.parametrize(("mode", "name"), RUNS)
+def test_an_odd_kernel_is_right_and_nothing_is_said_against_it(mode: str, name: str) -> None:
+    """From its first call to the last, timed calls and gradients among them."""
+    if name == "by_c" and not shutil.which("gcc"):
+        pytest.skip("needs gcc")
+    with case(point(num_tokens=70, mode=mode), f"tests.honest:{name}", thorough=True) as process:
+        reply = process.measure(5)
+        reasons = process.reasons()
+    assert (reply["status"], reply["detail"]) == ("ok", "")
+    assert {*reasons.values()} == {""}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -28,22 +27,6 @@ def written(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Compute the core by the formula written out."""
     weights: Tensor = (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1)
     return weights @ v
-
-
-def biased(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Compute the same with a bias, which is added as it is."""
-    weights: Tensor = (q @ k.mT * q.shape[-1] ** -0.5 + torch.arange(q.shape[-2]).to(q.dtype)).softmax(-1)
-    return weights @ v
-
-
-def windowed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Compute the core in two windows of an item, each with a mask of its own, as in Swin."""
-    items, heads, tokens, width = q.shape
-    q, k, v = (each.view(items, heads, 2, tokens // 2, width).transpose(1, 2).flatten(0, 1) for each in (q, k, v))
-    masks = torch.arange(2 * (tokens // 2) ** 2).view(2, tokens // 2, tokens // 2).to(q.dtype) / 9
-    scores = (q @ k.mT).view(items, 2, heads, *masks.shape[1:]) + masks.unsqueeze(1).unsqueeze(0)
-    o = scores.flatten(0, 1).softmax(-1) @ v
-    return o.view(items, 2, heads, tokens // 2, width).transpose(1, 2).reshape(items, heads, tokens, width)
 
 
 def capped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -143,10 +126,7 @@ KINDS: dict[str, Callable[[int], Attention]] = {
     "learned bias": LearnedBias,
     "switched": Switched,
     "replaceable": Replaceable,
-    **{
-        core.__name__: partial(Attention, core=core)
-        for core in (masked, causal, written, biased, windowed, capped, imported, flat)
-    },
+    **{core.__name__: partial(Attention, core=core) for core in (masked, causal, written, capped, imported, flat)},
 }
 
 
@@ -163,38 +143,6 @@ class Net(nn.Module):
         for layer in self.layers:
             x = x + layer(x)
         y: Tensor = self.last(x)
-        return y
-
-
-class Kept(Attention):
-    """Attention to the tokens of all calls with the same state."""
-
-    def forward(self, x: Tensor, state: Any = None) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        state.seen = x if state.seen is None else torch.cat([state.seen, x], 1)
-        y: Tensor = super().forward(state.seen)[:, -x.shape[1] :]
-        return y
-
-
-class Mixed(Attention):
-    """Attention between the items of a batch."""
-
-    def forward(self, x: Tensor, _state: Any = None) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        y: Tensor = super().forward(x.flatten(0, 1)[None])[0].unflatten(0, x.shape[:2])
-        return y
-
-
-class Stated(nn.Module):
-    """A layer that gets an object."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.attention = {"kept": Kept, "mixed": Mixed}[kind](16)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return tokens `[B, N, C]` for tokens."""
-        y: Tensor = self.attention(x, SimpleNamespace(seen=None))
         return y
 
 
@@ -226,24 +174,9 @@ class Heads(nn.Module):
         return y
 
 
-def normalised() -> nn.Module:
-    """Return attention after a batch norm, which has another name under a dispatch mode."""
-    return nn.Sequential(nn.BatchNorm1d(5), Attention(16, 2))
-
-
 def plain() -> nn.Module:
     """Return a model without attention."""
     return nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16))
-
-
-def broken() -> nn.Module:
-    """Raise an error: this model can't be made."""
-    raise OSError("no such weights")
-
-
-def no_module() -> int:
-    """Return no model."""
-    return 3
 
 
 def right(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:

@@ -134,10 +134,3 @@ def test_a_shard_is_a_part_of_the_sweep(tmp_path: Path) -> None:
     for again in ("", "--shard 1/2", "--sweep article --shard 1/2"):
         assert asked(f"{run} {again}").points == part.points
     assert "shard: 1/2 against 2/2" in refusal(asked, f"{run} --sweep article --shard 2/2")
-
-
-def test_a_command_without_an_option_leaves_it_out() -> None:
-    """`duel`, `watch` and `advise` have some of the options; what they lack replaces nothing."""
-    some = argparse.Namespace(num_tokens="5,7", dtype=None, within_s="1m", bound=None)
-    assert options.overrides(some) == {"num_tokens": [5, 7]}
-    assert options.effort(some) == {"within_s": 60}

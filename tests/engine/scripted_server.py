@@ -169,23 +169,15 @@ class Worker:
         match self._name:
             case "test:exits":
                 end(1)
-            case "test:exits_in_b" if _is_b():
-                end(1)
             case "test:sleeps":
                 time.sleep(60)
             case "test:killed":
                 kill(signal.SIGKILL)
             case "test:killed_once" if _is_first(self._name):
                 kill(signal.SIGKILL)
-            case "test:killed_once_in_b" if _is_b() and _is_first(self._name):
-                kill(signal.SIGKILL)
 
     def _outcome(self) -> Outcome:
-        if self._name == "test:raises":
-            return Outcome("error", "no")
-        if self._name == "test:raises_in_b" and _is_b():
-            return Outcome("incorrect", "wrong")
-        return Outcome()
+        return Outcome("error", "no") if self._name == "test:raises" else Outcome()
 
 
 def do(request: Do, channel: Channel) -> Told:
@@ -299,11 +291,6 @@ def _is_first(name: str) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def _is_b() -> bool:
-    """Return whether the interpreter is that of side B."""
-    return os.environ.get("TEST_SIDE") == "b"
 
 
 def _jittered(value_s: float) -> float:

@@ -2,10 +2,12 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.engine.merge import merge
+from bench.plan.errors import WrongRequest
 from bench.plan.grid import Shard
 from bench.plan.sweep import Sweep
 from bench.store import environment, journal, plan, table
@@ -89,30 +91,24 @@ def test_the_same_shard_again_changes_nothing(tmp_path: Path) -> None:
     assert plan.load(second) == SWEEP
 
 
-def test_two_records_of_one_case_and_process_are_refused(tmp_path: Path) -> None:
-    """Two runs of one sweep are no shards; the line names both, the case and the process, and nothing is made."""
-    one, two = run(tmp_path / "one"), run(tmp_path / "two", seed="again")
-    line = refusal(merge, tmp_path / "out", [one, two])
-    assert f"{one} and {two} hold two records of" in line
-    assert "process 0" in line
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        ({"seed": "again"}, "{one} and {two} hold two records of .*process 0"),
+        (
+            {"of": records.environment(torch="2.14.0")},
+            r"{one} and {two} were measured under other conditions \(torch: '2.13.0' against '2.14.0'\).*compare",
+        ),
+        ({"sweep": dataclasses.replace(SWEEP, baseline="sdpa")}, "of two sweeps: they differ in baseline;"),
+    ],
+    ids=["measured twice", "unlike nodes", "two sweeps"],
+)
+def test_what_are_no_shards_of_one_run_are_refused(second: dict[str, Any], words: str, tmp_path: Path) -> None:
+    """The line names both runs and what is wrong, and nothing is made."""
+    one, two = run(tmp_path / "one"), run(tmp_path / "two", **second)
+    with pytest.raises(WrongRequest, match=words.format(one=one, two=two)):
+        merge(tmp_path / "out", [one, two])
     assert not (tmp_path / "out").exists()
-
-
-def test_shards_of_unlike_nodes_are_refused(tmp_path: Path) -> None:
-    """The line names both runs and what differs, and what to do; nothing is made."""
-    other, words = records.environment(torch="2.14.0"), "torch: '2.13.0' against '2.14.0'"
-    one, two = run(tmp_path / "one", of=HERE), run(tmp_path / "two", of=other)
-    line = refusal(merge, tmp_path / "out", [one, two])
-    assert f"{one} and {two} were measured under other conditions ({words})" in line
-    assert "compare" in line
-    assert not (tmp_path / "out").exists()
-
-
-def test_two_sweeps_are_refused(tmp_path: Path) -> None:
-    """The line says in what they differ."""
-    other = dataclasses.replace(SWEEP, baseline="sdpa")
-    line = refusal(merge, tmp_path / "out", [run(tmp_path / "one"), run(tmp_path / "two", other)])
-    assert "of two sweeps: they differ in baseline;" in line
 
 
 @pytest.mark.parametrize("lacking", [journal.JOURNAL, environment.ENVIRONMENT, "everything"])

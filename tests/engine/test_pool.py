@@ -85,12 +85,16 @@ def no_more_processes(*_arguments: object, **_named: object) -> None:
 
 
 def test_servers_take_turns_and_are_fresh_after_a_renewal(two: Pool) -> None:
-    """The third replicate of a point comes from the first server again, until all are renewed.
+    """Both start together; the third replicate of a point comes from the first again, until they are renewed.
 
     Two workers of one replicate are processes of one server. Closing ends all, and the temporary folder goes.
     """
-    first = [server_of(two.worker(point(), number)) for number in range(3)]
+    before = children()
+    first = [server_of(two.worker(point()))]
+    assert len(begun := children() - before) == 2
+    first += [server_of(two.worker(point(), number)) for number in (1, 2)]
     assert first[0] == first[2] != first[1]
+    assert {*first} == begun
     two.renew()
     assert not any(lives(pid) for pid in first)
     with two.worker(point()) as one, two.worker(point()) as other:
@@ -102,21 +106,6 @@ def test_servers_take_turns_and_are_fresh_after_a_renewal(two: Pool) -> None:
         two.close()
     assert all(has_ended(pid) for pid in pids)
     assert not two.folder.exists()
-
-
-def test_servers_of_a_point_start_together(two: Pool) -> None:
-    """Those that were started without waiting fork the workers.
-
-    The number of threads and the allocator hold from the start of a process; the tokens don't.
-    """
-    before = children()
-    first = server_of(two.worker(point()))
-    begun = children() - before
-    assert len(begun) == 2
-    assert {first, server_of(two.worker(point(), 1))} == begun
-    threads, allocator = (server_of(two.worker(at)) for at in (point(threads=2), point(allocator="system")))
-    assert server_of(two.worker(point(num_tokens=9))) == first
-    assert len({first, threads, allocator}) == 3
 
 
 def test_the_processes_of_a_gpu_are_forked_from_a_server_that_can_fork_them(one: Pool) -> None:
@@ -225,13 +214,18 @@ def test_a_point_has_one_judge(one: Pool) -> None:
 
 
 def test_servers_that_no_point_needs_end(one: Pool) -> None:
-    """So does their judge; those of a point's settings stay, and any may start anew."""
-    kept, ended = server_of(one.worker(point())), server_of(one.worker(point(threads=2)))
+    """So does their judge; those of a point's settings stay, and any may start anew.
+
+    The number of threads and the allocator hold from the start of a process; the tokens don't.
+    """
+    points = (point(), point(threads=2), point(allocator="system"))
+    kept, ended, system = (server_of(one.worker(at)) for at in points)
+    assert len({kept, ended, system}) == 3
     judge = one.judge(point(threads=2)).pid
     one.keep([point(num_tokens=9), point(allocator="system")])
     assert lives(kept)
     assert not any(lives(pid) for pid in (ended, judge))
-    assert server_of(one.worker(point())) == kept
+    assert server_of(one.worker(point(num_tokens=9))) == kept
     assert server_of(one.worker(point(threads=2))) != ended
 
 

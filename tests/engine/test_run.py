@@ -134,8 +134,11 @@ def test_another_runtime_is_built_and_asked(real: Path) -> None:
 def test_openvino_is_not_blamed_for_the_core_that_it_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It moves its process back to the core on which it was built; of three replicates one or more would show that."""
     monkeypatch.setattr(quiet, "watch", lambda: Preflight(0.0, 0, 0.0))
-    effort = dataclasses.replace(QUICK, processes=3)
-    table = ran(swept("eager", "openvino", effort=effort, tokens=(197,)), tmp_path / "run")
+    sweep = swept("eager", "openvino", effort=ONE, tokens=(5,))
+    with Run(sweep, tmp_path) as opened:
+        for _ in range(3):
+            opened.replicate(sweep.points[0], sweep.implementations, Length(0.0, 2))
+    table = load(tmp_path)
     assert {*table["status"]} <= {"ok", "error"}
     assert not table["detail"].str.contains("the cores to run on").any()
 
@@ -183,10 +186,20 @@ def test_memory_that_runs_out_beside_others_is_measured_by_itself(names: tuple[s
 def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
     """Two points and two implementations are four rows, with a journal line for each process.
 
-    Each implementation has a process of its own, and all of a replicate have the same weights and inputs.
+    Each implementation has a process of its own, and all of a replicate have the same weights and inputs. From the
+    start of a replicate to the last calls, the engine says which implementation is at which stage.
     """
-    results = list(engine.run(swept("eager", "sdpa"), tmp_path / "run"))
-    assert [len(records) for records in results] == [4, 4]
+    heard: list[tuple[Any, ...]] = []
+    sweep = swept("eager", "sdpa")
+    with Run(sweep, tmp_path / "run") as opened:
+        opened.heard = lambda *sign: heard.append(sign)
+        assert [len(records_of(opened, each)) for each in sweep.points] == [4, 4]
+    first = [sign[2:] for sign in heard if sign[:2] == (sweep.points[0], 0)]
+    assert first[:2] == [("", "start"), ("", "reference")]
+    for name in sweep.implementations:
+        stages = list(dict.fromkeys(stage for implementation, stage in first if implementation == name))
+        assert stages == ["preparation", "first call", "rounds", "last calls"]
+    assert {sign[:2] for sign in heard} == {(each, number) for each in sweep.points for number in (0, 1)}
     table = load(tmp_path / "run")
     assert list(table["status"]) == ["ok"] * 4
     cases = list(zip(table["num_tokens"], table["implementation"], strict=True))
@@ -358,23 +371,6 @@ def test_servers_of_settings_that_no_later_point_has_end(tmp_path: Path, monkeyp
     ran(Sweep("tiny", points, ("eager",), effort=ONE), tmp_path)
     others = {"cpu retained", "cpu system"}
     assert kept == [others | {"cuda retained"}] * 2 + [others, {"cpu retained"}]
-
-
-@scripted
-def test_signs_of_life_are_heard_with_the_point_and_the_process(tmp_path: Path) -> None:
-    """From the start of a replicate to the last calls, the engine says which implementation is at which stage."""
-    heard: list[tuple[Any, ...]] = []
-    sweep = swept("eager", "sdpa", tokens=(5,))
-    with Run(sweep, tmp_path) as opened:
-        opened.heard = lambda *sign: heard.append(sign)
-        records_of(opened, sweep.points[0])
-    assert {sign[0] for sign in heard} == {sweep.points[0]}
-    first = [sign[2:] for sign in heard if sign[1] == 0]
-    assert first[:2] == [("", "start"), ("", "reference")]
-    for name in sweep.implementations:
-        stages = list(dict.fromkeys(stage for implementation, stage in first if implementation == name))
-        assert stages == ["preparation", "first call", "rounds", "last calls"]
-    assert {sign[1] for sign in heard} == {0, 1}
 
 
 @scripted

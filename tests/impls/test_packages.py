@@ -103,8 +103,8 @@ def test_packed_items_are_those_of_their_own_cores(mask: str) -> None:
 @pytest.mark.parametrize(
     ("raised", "ends"),
     [
-        *((kind, Unsupported) for kind in (AssertionError, NotImplementedError, RuntimeError, ValueError)),
-        *((kind, kind) for kind in (torch.OutOfMemoryError, torch.AcceleratorError, TypeError)),
+        *((kind, Unsupported) for kind in packages.REFUSALS),
+        *((kind, kind) for kind in (*packages.FAILURES, TypeError)),
     ],
 )
 def test_what_a_package_refuses_is_unsupported(

@@ -1,12 +1,11 @@
 """How packed items lie, and what a layer asks of its core for items of different lengths."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import impls
-from impls.layers.core import Core
 from impls.layers.vit import ViTAttention
-from impls.packing import Packing, asked, pack, packs
+from impls.packing import Packing, asked, pack
 
 CPU = torch.device("cpu")
 
@@ -14,30 +13,6 @@ CPU = torch.device("cpu")
 def layer() -> ViTAttention:
     """Return a layer whose items have different lengths."""
     return ViTAttention(8, 8, 2, mask="causal", lengths="uniform")
-
-
-def whole(_layer: nn.Module) -> impls.Implementation:
-    """Return a function that replaces a whole layer."""
-    return lambda x, _padding: x
-
-
-def test_a_packing_says_where_items_lie() -> None:
-    """Offsets are where each begins, and the end, in the type that kernels take; spans are the same for Python."""
-    core = impls.build(layer(), "loop")
-    pack(core, (3, 1, 2), 5, CPU)
-    packing = asked(core, ())["packing"]
-    assert (packing.lengths, packing.longest) == ((3, 1, 2), 5)
-    assert packing.offsets.tolist() == [0, 3, 4, 6]
-    assert packing.offsets.dtype == torch.int32
-    assert packing.spans == [(0, 3), (3, 4), (4, 6)]
-
-
-def test_a_core_takes_packed_items_if_it_declares_so() -> None:
-    """Others get a mask; a function that is no layer has no core."""
-    assert packs(impls.build(layer(), "loop"))
-    assert not packs(impls.build(layer(), "sdpa"))
-    assert not packs(layer())
-    assert not packs(impls.build(layer(), f"{__name__}:whole"))
 
 
 def attend(q: Tensor, _k: Tensor, _v: Tensor, _scale: float, *, packing: Packing, mask: str | None = None) -> Tensor:
@@ -63,14 +38,6 @@ def test_what_a_core_makes_apart_is_made_once_for_a_batch() -> None:
     loop = impls.build(layer(), "loop")
     pack(loop, (2, 1), 4, CPU)
     assert asked(loop, ())["packing"].made is None
-
-
-def test_a_padded_layer_asks_for_the_keys_that_are_none_of_the_padding() -> None:
-    """A boolean mask is true at keys that take part, for all heads and queries."""
-    is_padding = torch.tensor([[False, False], [False, True]])
-    mask = asked(Core(8, 2, num_tokens=2, lengths="uniform"), [is_padding])["attn_mask"]
-    assert mask.tolist() == [[[[True, True]]], [[[True, False]]]]
-    assert asked(layer(), ()) == {}
 
 
 def test_a_packing_has_tensors_of_one_kind() -> None:

@@ -13,14 +13,12 @@ from tests.impls.reference import INSTALLED, error, normal
 from tests.own_runtime import NumPy
 
 CASES = {
-    "openvino": ("openvino/float32/vit/plain", "openvino/float32/self/causal", "openvino/float32/conv/plain",
-                 "openvino/bfloat16/vit/plain", "openvino/float32/attention/many",
-                 "openvino/float32/attention/windows", "openvino/bfloat16/core/causal context"),
+    "openvino": ("openvino/float32/vit/plain", "openvino/float32/conv/plain",
+                 "openvino/bfloat16/core/causal context", "openvino/float32/attention/many"),
     "onnxruntime": ("onnxruntime/float32/vit/causal", "onnxruntime/float32/conv/plain",
-                    "onnxruntime/bfloat16/vit/plain", "onnxruntime/float32/attention/many",
-                    "onnxruntime/float32/core/causal context", "onnxruntime/float32/core/padding"),
+                    "onnxruntime/bfloat16/vit/plain", "onnxruntime/float32/attention/many"),
 }  # fmt: skip
-"""What each runtime computes here."""
+"""What each runtime computes here; maps of conv are large enough for several threads."""
 
 REPORTED = {"openvino": "Softmax+MatMul", "onnxruntime": "MatMul"}
 """Part of what each reports of its first case."""
@@ -28,29 +26,32 @@ REPORTED = {"openvino": "Softmax+MatMul", "onnxruntime": "MatMul"}
 
 @pytest.mark.slow
 @pytest.mark.toolchain
-@pytest.mark.parametrize("name", [name for name in CASES if name in INSTALLED])
-def test_a_runtime_computes_what_the_layer_does(name: str) -> None:
+@pytest.mark.skipif(not INSTALLED, reason="needs openvino or onnxruntime")
+def test_runtimes_compute_what_the_layer_does() -> None:
     """Outputs are as near to float64 as torch's own, for two inputs, and in the precision of the point.
 
-    The runtime says what it runs, and leaves the process as it was. Without kernels for bfloat16 it refuses it.
-    It has a process of its own, because it starts threads there.
+    A runtime says what it runs, and leaves the process as it was. Without kernels for bfloat16 it refuses it.
+    All have one process of their own, because they start threads there.
     """
-    command = [sys.executable, "-m", "tests.impls.runtimes_child", *CASES[name]]
+    cases = [case for name in INSTALLED for case in CASES[name]]
+    command = [sys.executable, "-m", "tests.impls.runtimes_child", *cases]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr[-2000:]
-    reports = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
-    for case, report in zip(CASES[name], reports, strict=True):
+    lines = [line for line in ended.stdout.splitlines() if line.startswith("{")]
+    reports = dict(zip(cases, map(json.loads, lines), strict=True))
+    for case, report in reports.items():
         dtype = case.split("/")[1]
         if dtype == "bfloat16" and "unsupported" in report:
             assert "bfloat16" in report["unsupported"] or "Could not find an implementation" in report["unsupported"]
             continue
-        assert max(report["errors"]) < max(8 * report["of_eager"], 4 * torch.finfo(getattr(torch, dtype)).eps)
+        assert max(report["errors"]) < max(8 * report["of_eager"], 4 * torch.finfo(getattr(torch, dtype)).eps), case
         assert report["dtype"] == f"torch.{dtype}"
         assert report["operators"]
         assert report["threads"] == 1  # one thread was asked for
         assert dtype != "float32" or not any("bf" in operator for operator in report["operators"])
-        assert report["changes"] == ""
-    assert any(REPORTED[name] in operator for operator in reports[0]["operators"])
+        assert report["changes"] == "", case
+    for name in INSTALLED:
+        assert any(REPORTED[name] in operator for operator in reports[CASES[name][0]]["operators"])
 
 
 def test_a_runtime_is_built_once_for_each_form() -> None:

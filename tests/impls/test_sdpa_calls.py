@@ -62,14 +62,3 @@ def test_a_mask_is_cast_to_the_type_of_the_queries() -> None:
         expected = (0.5 + each.double()).softmax(-1)
         assert torch.allclose(weights_of(mask_cast, each[None]), expected)
     assert torch.allclose(weights_of(mask_cast, (mask > 0)[None]), (mask > 0).double() / (KEYS - 1))
-
-
-def test_torch_leaves_scale_and_mask_out_of_scores_for_a_float32_mask_beside_float64() -> None:
-    """So the cast is needed. A torch that has mended it ends this test."""
-    mask = torch.arange(KEYS) / KEYS
-    weights, right = weights_of(F.scaled_dot_product_attention, mask[None]), (0.5 + mask.double()).softmax(-1)
-    if torch.allclose(weights, right):
-        pytest.skip("this torch, on this CPU, is right: impls.sdpa_calls.mask_cast may go")
-    logits = (weights / weights[0]).log() + 0.5
-    wrong = (logits - 0.5 - mask.double()).abs() > 1e-6
-    assert torch.allclose(logits[wrong], torch.ones(int(wrong.sum())).double())  # neither scale nor mask

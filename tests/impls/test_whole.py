@@ -14,7 +14,7 @@ from bench.plan.case import Point
 from impls import Unsupported, build
 from impls.layers.core import Core
 from impls.layers.vit import ViTAttention
-from tests.impls.reference import array, distance, error, normal
+from tests.impls.reference import normal
 from tests.make.points import featured
 
 NAMES = ["mha", "mha_weights"]
@@ -45,27 +45,12 @@ def test_what_a_module_cannot_express_is_unsupported(layer: nn.Module, reason: s
             build(layer, name)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_modules_parameters_are_the_layers_own(dtype: torch.dtype) -> None:
-    """A change in place of any of the layer's parameters shows in the output, which has the layer's dtype.
+def test_the_added_bias_stays_zero() -> None:
+    """The zero bias that a layer without one is lent has its dtype and no gradient, so that training can't move it.
 
     A scale that equals D**-0.5 is the one built in.
     """
-    layer = ViTAttention(8, 8, 2, qkv_bias=True, qk_scale=0.5).to(dtype)
-    implementation, x = build(layer, "mha"), normal(2, 5, 8, dtype=dtype)
-    before = implementation(x)
-    assert before.dtype == dtype
-    for parameter in layer.parameters():
-        with torch.no_grad():
-            parameter.add_(normal(*parameter.shape))
-        assert distance(implementation(x), array(before)) > 1e-2
-        assert error(implementation(x), layer, x) < TOLERANCE
-        before = implementation(x)
-
-
-def test_the_added_bias_stays_zero() -> None:
-    """The zero bias that a layer without one is lent has its dtype and no gradient, so that training can't move it."""
-    layer = ViTAttention(8, 8, 2, qkv_bias=False).to(torch.bfloat16)
+    layer = ViTAttention(8, 8, 2, qkv_bias=False, qk_scale=0.5).to(torch.bfloat16)
     y = build(layer, "mha")(normal(2, 5, 8, dtype=torch.bfloat16))
     assert y.dtype == torch.bfloat16
     leaves, nodes = set(), [y.grad_fn]

@@ -144,6 +144,7 @@ class Case:
 def case(at: Point, implementation: str, **options: Any) -> Iterator[Case]:
     """Return a case with options of its own, and put back at the end what a process for one case leaves as it is."""
     process = Case(at, implementation, **options)
+    gc.freeze()  # as in a process for one case: collecting garbage skips what torch's import and other tests have left
     try:
         with patch.object(forking, "has_children", return_value=False):  # those of other tests
             yield process

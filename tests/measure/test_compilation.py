@@ -2,14 +2,18 @@
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 
+from bench.engine.member import Member
 from bench.engine.pool import Pool
+from bench.engine.replicate import Replicate
 from bench.measure import compilation
+from bench.plan.case import Case
+from bench.sampling.rounds import Length
 from tests.make.points import point
-from tests.measure.conftest import Measured
 from tests.measure.stub import case
 
 pytestmark = [pytest.mark.slow, pytest.mark.toolchain]
@@ -23,13 +27,20 @@ def pool() -> Iterator[Pool]:
     opened.close()
 
 
-def test_a_compiled_case_trains_and_tells_its_graph_from_one_of_the_cache(measured: Measured) -> None:
+def measured(pool: Pool, *names: str, **columns: Any) -> dict[str, Member]:
+    """Return the members of a replicate that measures implementations of a tiny point; the first is the baseline."""
+    members = {name: Member(Case(point(**columns), name), pool, thorough=True) for name in names}
+    Replicate([*members.values()], members[names[0]], Length(0.05), seed=7, number=0).measure(60.0)
+    return members
+
+
+def test_a_compiled_case_trains_and_tells_its_graph_from_one_of_the_cache(pool: Pool) -> None:
     """The first process compiles, forward and backward; the next one finds the graph on disk. Eager code has neither.
 
     Both are correct with their gradients.
     """
     scale = random.SystemRandom().random()  # no session before had it
-    first, second = (measured("eager", "compiled_eager", qk_scale=scale, mode="train") for _ in range(2))
+    first, second = (measured(pool, "eager", "compiled_eager", qk_scale=scale, mode="train") for _ in range(2))
     assert {member.status for members in (first, second) for member in members.values()} == {"ok"}
     metrics = [members["compiled_eager"].metrics for members in (first, second)]
     assert [each["compile_cached"] for each in metrics] == [False, True]
@@ -38,9 +49,9 @@ def test_a_compiled_case_trains_and_tells_its_graph_from_one_of_the_cache(measur
     assert not {"graphs", "compile_s"} & set(first["eager"].metrics)
 
 
-def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback(measured: Measured) -> None:
+def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback(pool: Pool) -> None:
     """Whether it says that it compiles or not, where torch.compile gave up it would run eagerly: that is no number."""
-    members = measured("eager", "tests.foreign:exhausted", "tests.foreign:overworked")
+    members = measured(pool, "eager", "tests.foreign:exhausted", "tests.foreign:overworked")
     assert [member.status for member in members.values()] == ["ok", "fallback", "fallback"]
     assert ["recompile_limit" in member.detail for member in members.values()] == [False, True, True]
 

@@ -25,24 +25,24 @@ SHIPPED = ("eager", "manual", "online", "sdpa", "sdpa_math", "sdpa_flash", "mha"
 MODES, DTYPES = ("inference", "forward", "train"), ("float32", "bfloat16", "float16")
 
 
-@pytest.mark.parametrize("implementation", SHIPPED)
-def test_what_we_ship_passes_at_every_shape_and_in_every_mode_and_dtype(implementation: str) -> None:
+KINDS = [*itertools.product(MODES, DTYPES)]
+
+
+@pytest.mark.parametrize("number", range(len(SHAPES)))
+def test_what_we_ship_passes_at_every_shape_and_in_every_mode_and_dtype(number: int) -> None:
     """A single token, two, a prime number of them, heads of one channel: no shape makes the check unfair.
 
-    Each mode meets each dtype at one of the shapes, at another one for each implementation.
+    Each shape meets two modes and dtypes, and each of these at least two shapes.
     """
-    wrong = {}
-    kinds = itertools.islice(itertools.cycle(itertools.product(MODES, DTYPES)), SHIPPED.index(implementation), None)
-    for shape, (mode, dtype) in zip(SHAPES, kinds, strict=False):
-        at = point(**shape, mode=mode, dtype=dtype)
-        if implementation == "mha" and at.token_len != at.channels:
-            with pytest.raises(impls.Unsupported):
-                checked(at, implementation)
-            continue
-        result = checked(at, implementation)
-        if result.reason or not 0 <= result.error <= result.tolerance:
-            wrong[at.name] = result
-    assert wrong == {}
+    for mode, dtype in (KINDS[number % len(KINDS)], KINDS[(number + 4) % len(KINDS)]):
+        at = point(**SHAPES[number], mode=mode, dtype=dtype)
+        for name in SHIPPED:
+            if name == "mha" and at.token_len != at.channels:
+                with pytest.raises(impls.Unsupported):
+                    checked(at, name)
+                continue
+            result = checked(at, name)
+            assert (result.reason, 0 <= result.error <= result.tolerance) == ("", True), (name, at.name)
 
 
 @pytest.mark.parametrize("layer", OTHER_LAYERS)
@@ -212,7 +212,7 @@ def test_the_gradient_of_every_input_is_compared(columns: dict[str, Any], last: 
     assert result.reason.startswith(f"gradient of {last} (")
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("mode", ["inference", "backward"])
 @pytest.mark.parametrize("name", ["Crossed", "CrossedBySDPA"])
 def test_a_users_layer_of_two_inputs_is_checked_with_each_core(name: str, mode: str, dtype: str) -> None:

@@ -7,13 +7,12 @@ import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 
-from bench.engine import pool
 from bench.engine.pool import Pool
+from bench.measure import workload
 from bench.measure.devices import device
 from bench.measure.process_state import ProcessState
 from bench.measure.server import checked
-from bench.plan.case import Point
-from bench.sampling.requests import Check, Look, Looked
+from bench.sampling.requests import Check, Look
 from tests.make import simulated_gpu
 from tests.make.points import point
 from tests.make.simulated_gpu import gpu
@@ -54,20 +53,12 @@ def test_no_implementation_is_blamed_for_the_order_of_backends(
         torch._C._set_sdp_priority_order(order)
 
 
-def looked(servers: Pool, at: Point) -> Looked:
-    """Return what a worker of a point replies that looks at its layer."""
-    with servers.worker(at) as worker:
-        return worker.ask(Look(at, 1, ()), ASK_S)
-
-
-@pytest.mark.slow
 def test_a_process_that_was_forked_from_one_that_asked_cuda_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The row is an error that names the cause, not CUDA's message at some later call. A CPU can be used there."""
-    monkeypatch.setattr(pool, "MODULE", "tests.measure.asking_server")
-    with closing(Pool(1, ())) as servers:
-        on_cpu, on_gpu = (looked(servers, at) for at in (point(), point(device="cuda", timing="device-cold")))
-    assert [each.status for each in (on_cpu, on_gpu)] == ["ok", "error"]
-    assert "forked from one that has asked CUDA" in on_gpu.detail
+    """The error names the cause, and is no message of CUDA at some later call. A CPU can be used there."""
+    monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: True)
+    workload.set_up(point())
+    with pytest.raises(RuntimeError, match="forked from one that has asked CUDA"):
+        workload.set_up(point(device="cuda"))
 
 
 @pytest.mark.slow
@@ -75,8 +66,9 @@ def test_a_process_that_was_forked_from_one_that_asked_cuda_says_so(monkeypatch:
 @pytest.mark.skipif(not torch.version.cuda, reason="needs a build of torch for CUDA; no GPU")
 def test_a_worker_of_a_gpu_may_use_cuda_where_implementations_compile() -> None:
     """The server that has used the compiler has asked CUDA; it forks none."""
-    with closing(Pool(1, ("compiled_eager",))) as servers:
-        assert "fork" not in looked(servers, point(device="cuda", timing="device-cold")).detail
+    at = point(device="cuda", timing="device-cold")
+    with closing(Pool(1, ("compiled_eager",))) as servers, servers.worker(at) as worker:
+        assert "fork" not in worker.ask(Look(at, 1, ()), ASK_S).detail
 
 
 def test_torchs_reason_is_said_of_a_gpu_that_it_cant_use(monkeypatch: pytest.MonkeyPatch) -> None:

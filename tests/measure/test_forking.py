@@ -1,155 +1,85 @@
 """The server: a real process that forks roles which import no torch."""
 
 import os
-import socket
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
-from typing import IO, Any, Self, TypeVar
 
 import psutil
 import pytest
-from msgspec import Raw, Struct, json
+from msgspec import Struct
 
+from bench.engine.variables import environment
+from bench.engine.worker import Died, Server, started
 from bench.measure import forking
 from bench.measure.forking import Channel, ForkServer, serve
-from bench.sampling.requests import Fork, Posted, Reap, Replied, Request, Start, Warm
-
-R = TypeVar("R")
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="orphans are found on Linux alone")
+from bench.sampling.requests import Request, Warm
 
 WAIT_S = 10.0
-"""The most seconds for a process to appear or to end."""
+"""The most seconds for a process to answer."""
 
 
-def posted(request: Request[Any]) -> bytes:
-    """Return the line of a request."""
-    return json.encode(Posted("7", Raw(json.encode(request)))) + b"\n"
+class Said(Struct):
+    """What a process says of itself."""
+
+    pid: int
+    parent: int
+    session: int
+    word: str
 
 
-def replied(lines: IO[bytes], request: Request[R]) -> R:
-    """Return the reply to a request."""
-    event = json.decode(lines.readline(), type=Replied)
-    assert event.id == "7"
-    reply: R = json.decode(event.reply, type=request.reply)
-    return reply
-
-
-class Client:
-    """The parent of a server in a process of its own."""
-
-    def __init__(self) -> None:
-        self.pipe, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, "-m", __name__, str(theirs.fileno())]
-            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
-        self.lines = self.pipe.makefile("rb")
-
-    def ask(self, request: Request[R], *descriptors: int) -> R:
-        """Return the reply to a request."""
-        socket.send_fds(self.pipe, [posted(request)], descriptors)
-        return replied(self.lines, request)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.lines.close()
-        self.pipe.close()
-        assert self.process.wait(WAIT_S) == 0
-
-
-class Forked:
-    """A worker with its end of the pipe and its log."""
-
-    def __init__(self, client: Client, role: str) -> None:
-        self.client = client
-        self.pipe, theirs = socket.socketpair()
-        self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
-        with theirs:
-            self.pid = client.ask(Fork(role), theirs.fileno(), self.log.fileno())
-        self.lines = self.pipe.makefile("rb")
-
-    def end(self) -> int:
-        """Close the pipe and return the exit status."""
-        self.lines.close()
-        self.pipe.close()
-        return self.client.ask(Reap(self.pid))
-
-    def logged(self) -> str:
-        """Return the text in its log."""
-        self.log.seek(0)
-        return self.log.read().decode()
+class Say(Request[Said], frozen=True):
+    """Say it."""
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    """Return the parent of a server that is warm."""
-    with Client() as started:
-        started.ask(Start())
-        started.ask(Warm(False, False, ["hello"]))
-        yield started
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Return a server that is warm."""
+    with Server(started(__name__, environment("retained", 1, tmp_path_factory.mktemp("cache")))) as server:
+        server.ready()
+        server.ask(Warm(False, False, ["hello"]), WAIT_S)
+        yield server
 
 
-def test_a_worker_serves_requests_on_a_pipe_of_its_own(client: Client) -> None:
+def test_a_worker_serves_requests_on_a_pipe_of_its_own(server: Server) -> None:
     """The worker is a child of the server in a session of its own, and knows what the server has warmed up.
 
     The end of another worker, which was there first, leaves it alone.
     """
-    first, worker = Forked(client, "answers"), Forked(client, "answers")
-    assert first.end() == 0
-    worker.pipe.sendall(posted(Say()))
-    assert replied(worker.lines, Say()) == Said(worker.pid, "hello", worker.pid)
-    assert psutil.Process(worker.pid).ppid() == client.process.pid
-    assert worker.end() == 0
+    with server.fork("answers") as worker:
+        with server.fork("answers") as first:
+            first.ask(Say(), WAIT_S)
+        said = worker.ask(Say(), WAIT_S)
+        assert said == Said(said.pid, psutil.Process(said.pid).ppid(), said.pid, "hello")
+        assert said.parent != os.getpid()
 
 
 @pytest.mark.parametrize(
-    ("role", "code", "logged"),
+    ("role", "how", "last_words"),
     [
-        ("exits", 3, ""),
-        ("exits_with_words", 1, "last words\n"),
-        ("raises", 1, "ValueError: mine"),
-        ("kills", -9, ""),
-        ("segfaults", -11, ""),
+        ("exits", "ended with exit status 3 ", ""),
+        ("exits_with_words", "ended with exit status 1 ", ": last words"),
+        ("raises", "ended with exit status 1 ", ": ValueError: mine"),
+        ("kills", "killed by SIGKILL", ""),
+        ("segfaults", "killed by SIGSEGV ", ""),
     ],
 )
-def test_the_end_of_a_worker_is_told_as_in_subprocess(role: str, code: int, logged: str, client: Client) -> None:
+def test_the_end_of_a_worker_is_told_as_in_subprocess(role: str, how: str, last_words: str, server: Server) -> None:
     """An exit status is positive, a signal negative; an exception is in the log. The server goes on."""
-    worker = Forked(client, role)
-    assert worker.end() == code
-    assert logged in worker.logged()
-    assert Forked(client, "answers").end() == 0
+    with server.fork(role) as worker, pytest.raises(Died) as death:
+        worker.ask(Say(), WAIT_S)
+    assert death.value.detail.startswith(how)
+    assert death.value.detail.partition(" during ")[2].endswith(last_words)
+    with server.fork("answers") as next_one:
+        assert next_one.ask(Say(), WAIT_S).word == "hello"
 
 
-def test_descriptors_1_and_2_are_the_log(client: Client) -> None:
+def test_descriptors_1_and_2_are_the_log(server: Server) -> None:
     """Text of Python and of C code is in the worker's own log, in the order in which it was written."""
-    quiet, worker = Forked(client, "answers"), Forked(client, "prints")
-    assert worker.end() == 0
-    assert worker.logged() == "by descriptor 1\nby descriptor 2\nby print\nto stderr\n"
-    quiet.end()
-    assert quiet.logged() == ""
-
-
-def test_closing_the_pipe_ends_the_server_and_its_workers() -> None:
-    """Nothing is left when the parent goes."""
-    with Client() as client:
-        client.ask(Warm(False, False, [""]))
-        workers = [Forked(client, "answers"), Forked(client, "sleeps")]
-    deadline = time.monotonic() + WAIT_S
-    while not all(_has_ended(worker.pid) for worker in workers):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
-def _has_ended(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+    with server.fork("answers") as quiet, server.fork("prints") as worker:
+        with pytest.raises(Died):
+            worker.ask(Say(), WAIT_S)
+        logs = [os.pread(each._log.fileno(), 1000, 0) for each in (quiet, worker)]
+    assert logs == [b"", b"by descriptor 1\nby descriptor 2\nby print\nto stderr\n"]
 
 
 _word = ""
@@ -160,20 +90,8 @@ def _warm(request: Warm) -> None:
     (_word,) = request.implementations
 
 
-class Said(Struct):
-    """What a process says of itself."""
-
-    pid: int
-    word: str
-    session: int
-
-
-class Say(Request[Said], frozen=True):
-    """Say it."""
-
-
 def _answers(channel: Channel) -> None:
-    serve({Say: lambda *_: Said(os.getpid(), _word, os.getsid(0))}, channel)
+    serve({Say: lambda *_: Said(os.getpid(), os.getppid(), os.getsid(0), _word)}, channel)
 
 
 def _raises(error: BaseException) -> None:
@@ -195,7 +113,6 @@ ROLES: dict[str, forking.Role] = {
     "kills": lambda _: os.kill(os.getpid(), 9),
     "segfaults": lambda _: os.kill(os.getpid(), 11),
     "prints": lambda _: _prints(),
-    "sleeps": lambda _: time.sleep(60),
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A case in its process: prepared, sampled and finished, with its outputs in files for the judge.
 
-Most tests run in this process with a stand-in for the pipe. What changes the state of a process runs in a real worker.
+The tests run in this process with a stand-in for the pipe.
 """
 
 import gc
@@ -29,7 +29,6 @@ from bench.sampling.judged import kept_of
 from impls.attend import sdpa
 from tests.make.adapters import Own, each_call
 from tests.make.points import WITH_CONTEXT, point
-from tests.measure.conftest import Measured
 from tests.measure.stub import SHIFTS, TIMINGS, Case, case
 
 STAGES = [
@@ -352,15 +351,3 @@ def test_all_threads_run_on_the_core_alone() -> None:
         done.set()
         thread.join()
         os.sched_setaffinity(0, before)
-
-
-@pytest.mark.slow
-class TestInProcesses:
-    """Cases in processes of their own, as the engine measures them."""
-
-    def test_a_layer_of_the_users_own(self, measured: Measured) -> None:
-        """Its core is replaced, and a wrong one is incorrect; kernels of our layers are unsupported."""
-        expected = {"eager": "ok", "sdpa": "ok", "mha": "unsupported"}
-        expected["tests.mutants:mean_of_values"] = "incorrect"
-        members = measured(*expected, layer="tests.own_layers:Mine")
-        assert {name: member.status for name, member in members.items()} == expected

@@ -13,7 +13,7 @@ from bench.measure import packed, subjects, workload
 from bench.measure.measured_case import MeasuredCase
 from bench.plan.case import Point
 from bench.sampling.inputs import AFTERWARDS, KEY_BITS, NORMAL, PEAKED, TIMED, InputValues, shifts
-from tests import hacks
+from tests import hacks_of_lengths
 from tests.make.points import of_layer
 from tests.measure.stub import Announcements, case
 
@@ -138,16 +138,16 @@ def test_padded_and_packed_ways_are_right_from_the_first_call_to_the_last(
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])
-@pytest.mark.parametrize("name", hacks.OF_LENGTHS)
+@pytest.mark.parametrize("name", hacks_of_lengths.OF_LENGTHS)
 def test_a_core_that_is_wrong_for_items_of_different_lengths_is_incorrect(name: str, mode: str) -> None:
     """Other items, later tokens, padding, and lengths that were those of an earlier batch are all seen."""
-    hacks.first_packings.clear()
+    hacks_of_lengths.first_packings.clear()
     mask = "none" if name == "padding_leaks" else "causal"
-    with case(at("vit", mode=mode, mask=mask), f"tests.hacks:{name}", thorough=True) as process:
+    with case(at("vit", mode=mode, mask=mask), f"tests.hacks_of_lengths:{name}", thorough=True) as process:
         reply = process.measure(4)
         reasons = process.reasons()
     assert (reply["status"], reply["detail"]) == ("ok", "")
-    assert any(hacks.OF_LENGTHS[name] in reason for reason in reasons.values()), reasons
+    assert any(hacks_of_lengths.OF_LENGTHS[name] in reason for reason in reasons.values()), reasons
     if name == "keeps_the_first_packing":
         assert {reasons[check] for check in (NORMAL, PEAKED, AFTERWARDS)} == {""}
 

@@ -13,7 +13,6 @@ from bench.sampling.inputs import AFTERWARDS, InputValues, TimedCall
 from impls import Unsupported
 from tests.make.checks import checked, compared, expected
 from tests.make.points import OF_LAYER, of_layer, point
-from tests.measure.conftest import Measured
 
 
 def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
@@ -202,13 +201,6 @@ def test_nothing_is_judged_by_a_layer_that_float64_disagrees_with(core: str, dty
     """It fails there, is not finite there, or is another function."""
     with pytest.raises(Unsupported, match=words):
         expected(workload.make(of_odd(core, mode, dtype)))
-
-
-def test_beside_an_output_that_is_not_finite_no_row_has_a_time(measured: Measured) -> None:
-    """So it is whatever an implementation returns: the mean of the values is finite."""
-    members = measured("as_is", "sdpa", "tests.mutants:uniform_weights", at=of_odd("hidden")).values()
-    assert {(each.status, len(each.samples.values_s)) for each in members} == {("unsupported", 0)}
-    assert {"12 NaN of 480 values" in each.detail for each in members} == {True}
 
 
 def test_a_timed_call_of_short_items_has_something_expected_in_each() -> None:

@@ -57,14 +57,6 @@ class Windowed(nn.Module):
         return (y * scale[..., None, None]).flatten(0, 1)
 
 
-class Graph(nn.Module):
-    """A layer over nodes `[N, C]` and edges `[2, E]`."""
-
-    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
-        """Return the sums over neighbours."""
-        return torch.zeros_like(x).index_add(0, edges[1], x[edges[0]])
-
-
 class Text(nn.Module):
     """A model of token ids, with positions and a part that attends.
 
@@ -126,11 +118,6 @@ def several() -> dict[str, Any]:
     return {"ids": torch.tensor([[4] * 3, [5] * 3]), "x": torch.randn(2, 3, 5), "mask": mask, "doubled": True}
 
 
-def graph() -> tuple[Tensor, Tensor]:
-    """Return forty nodes and edges between any of them."""
-    return torch.randn(40, CHANNELS), torch.arange(80).view(2, 40) % 40
-
-
 def ids() -> Tensor:
     """Return token ids of three items."""
     return torch.arange(15).view(3, 5) + 10
@@ -168,7 +155,7 @@ def test_token_ids_are_compared_after_their_embedding(kind: str) -> None:
     torch.testing.assert_close(text(ids()), text.part(text.places(torch.arange(5)) + text.words.weight[ids()]))
 
 
-@pytest.mark.parametrize("setting", ["as_is", "sdpa", "compiled"])
+@pytest.mark.parametrize("setting", ["sdpa", "compiled"])
 def test_a_model_of_token_ids_is_run_by_any_setting(setting: str) -> None:
     """The embedding returns what comes in each call."""
     layer = made(f"{HERE}:Text[input={HERE}:ids]").eval()
@@ -205,19 +192,13 @@ def test_weights_get_their_sizes_before_they_are_needed() -> None:
     assert sum(each.numel() for each in layer.parameters()) == 3 * CHANNELS + 3
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("SequenceFirst", f"{HERE}:SequenceFirst[input=mymodule:inputs], where inputs() returns all arguments"),
-        (f"Graph[input={HERE}:graph]", "with one or two items it raises"),
-    ],
-)
-def test_a_batch_that_is_not_the_first_dimension_is_refused(name: str, words: str) -> None:
+def test_a_batch_that_is_not_the_first_dimension_is_refused() -> None:
     """Before anything is measured. The refusal says what to write."""
-    work = workload.make(point(layer=f"{HERE}:{name}", batch=4, num_tokens=4, channels=CHANNELS, num_heads=2))
+    layer = f"{HERE}:SequenceFirst"
+    work = workload.make(point(layer=layer, batch=4, num_tokens=4, channels=CHANNELS, num_heads=2))
     with pytest.raises(Unsupported) as refusal:
         function.check(work)
-    assert words in str(refusal.value)
+    assert f"{layer}[input=mymodule:inputs], where inputs() returns all arguments" in str(refusal.value)
 
 
 @pytest.mark.parametrize(

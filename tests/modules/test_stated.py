@@ -6,24 +6,12 @@ from typing import Any
 import pytest
 from torch import nn
 
-from bench.modules.stated import flops, shapes, takes_point
+from bench.modules.stated import flops, shapes
 from impls import Unresolved
 
 COLUMNS = {"batch": 2, "num_tokens": 7}
 
 POINT = SimpleNamespace(**COLUMNS)
-
-
-class Declared(nn.Module):
-    """States what the contract has."""
-
-    def input_shape(self, point: Any) -> tuple[int, ...]:
-        """Return `[B, N]`."""
-        return point.batch, point.num_tokens
-
-    def flops(self, _point: Any) -> Any:
-        """Return the operations."""
-        return 10 * _point.batch
 
 
 class OfTokens(nn.Module):
@@ -45,13 +33,6 @@ class Failing(nn.Module):
     def input_shape(self, point: Any) -> Any:
         """Read a column that no point has."""
         return point.colour
-
-
-def test_a_method_that_takes_a_point_counts() -> None:
-    """Its parameter is called so. A class is asked before it has made a module."""
-    assert takes_point(Declared, "input_shape")
-    assert flops(Declared(), None, POINT) == 20
-    assert shapes(Declared(), None, COLUMNS) == ((2, 7),)
 
 
 @pytest.mark.parametrize("module", [OfTokens(), nn.Linear(1, 1)])

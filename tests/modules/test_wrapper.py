@@ -1,4 +1,4 @@
-"""A module as a function of its inputs, and the stand-in for `F.scaled_dot_product_attention`."""
+"""What counts as a module's output, and copies of modules."""
 
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -7,41 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from bench.modules.wrapper import Held, Wrapper, X, copied, first_tensor
+from bench.modules.wrapper import copied, first_tensor
 from impls import Unresolved, Unsupported
-
-
-class Masked(nn.Module):
-    """Adds a mask to its input."""
-
-    def forward(self, x: torch.Tensor, *, mask: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """Return both together."""
-        return x + mask, None
 
 
 class Named(NamedTuple):
     """A result with a field of the name of a mapping's method."""
 
     values: torch.Tensor
-
-
-def test_other_tensors_follow_the_batch() -> None:
-    """One that has the same row for each item has it for all that come; another one stays whole."""
-    model = Wrapper(Masked(), ((3,),), (X,), {"mask": torch.ones(2, 3)}, batch=2)
-    assert isinstance(model.kwargs["mask"], Held)
-    assert model(torch.zeros(5, 3)).tolist() == [[1.0] * 3] * 5
-    assert model.to(torch.float64)(torch.zeros(1, 3, dtype=torch.float64)).dtype == torch.float64
-    square = torch.arange(9.0).view(3, 3)
-    model = Wrapper(Masked(), ((3,),), (X,), {"mask": square}, batch=3)
-    assert model.returned == ""
-    assert torch.equal(model(torch.zeros(1, 3)), square)
-    assert model.returned == "tuple"
-
-
-def test_rows_of_an_item_stay_together() -> None:
-    """A layer that gets several rows for each item, such as windows, has them in one item."""
-    model = Wrapper(nn.Linear(4, 2), ((3, 5, 4),), rows=3)
-    assert model(torch.zeros(2, 3, 5, 4)).shape == (2, 3, 5, 2)
 
 
 def test_the_first_tensor_is_the_output() -> None:

@@ -36,15 +36,13 @@ def test_a_case_is_read_from_a_row() -> None:
     [
         ({}, "vit-cpu-float32-inference-b8-n197-c384-h6-t1"),
         ({"token_len": 49, "channels": 64}, "vit-cpu-float32-inference-b8-n197-w49-c64-h6-t1"),
-        ({"qkv_bias": True}, "vit-cpu-float32-inference-b8-n197-c384-h6-bias-t1"),
-        ({"mask": "causal"}, "vit-cpu-float32-inference-b8-n197-c384-h6-causal-t1"),
         (
             {"layer": "attention", "num_kv_tokens": 77, "context_dim": 768, "num_kv_heads": 2, "qk_norm": "rms"},
             "attention-cpu-float32-inference-b8-n197-c384-h6-m77-x768-g2-rmsnorm-t1",
         ),
         (
-            {"num_kv_tokens": 77, "context_dim": 384, "mask": "causal"},
-            "vit-cpu-float32-inference-b8-n197-c384-h6-m77-x384-causal-t1",
+            {"num_kv_tokens": 77, "context_dim": 384, "mask": "causal", "qkv_bias": True},
+            "vit-cpu-float32-inference-b8-n197-c384-h6-m77-x384-bias-causal-t1",
         ),
         (
             {"rope": "axial", "attn_bias": "relative", "window_size": 7},

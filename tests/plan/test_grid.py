@@ -202,42 +202,36 @@ def test_shapes_are_timms(timm: Any, name: str) -> None:
     assert ("rope" in own) == (getattr(model, "rope", None) is not None)
 
 
-def test_shapes_of_swin_are_timms(timm: Any) -> None:
-    """Each stage has the tokens, width, heads, windows and QKV bias of the model that timm builds."""
+def shown(*names: str, column: str) -> list[Any]:
+    """Return a column of some models."""
+    return [MODELS[name].get(column) for name in names]
+
+
+def test_shapes_of_stages_and_windows_are_timms(timm: Any) -> None:
+    """SAM pads its map until windows are whole; keys of PVT are the map after a convolution, by its stride."""
     with torch.device("meta"):
-        model = timm.create_model("swin_tiny_patch4_window7_224")
-    for number, stage in enumerate(model.layers, start=1):
-        block = stage.blocks[0]
-        assert block.window_size[0] == block.window_size[1]
+        swin = timm.create_model("swin_tiny_patch4_window7_224")
+        sam = timm.create_model("samvit_base_patch16")
+        stage = timm.create_model("pvt_v2_b1").stages[0]
+    for number, blocks in enumerate((each.blocks for each in swin.layers), start=1):
+        assert blocks[0].window_size[0] == blocks[0].window_size[1]
         assert MODELS[f"swin_tiny_{number}"] == {
             "layer": "attention",
-            "num_tokens": block.input_resolution[0] * block.input_resolution[1],
-            "channels": block.attn.qkv.in_features,
-            "num_heads": block.attn.num_heads,
-            "qkv_bias": block.attn.qkv.bias is not None,
+            "num_tokens": blocks[0].input_resolution[0] * blocks[0].input_resolution[1],
+            "channels": blocks[0].attn.qkv.in_features,
+            "num_heads": blocks[0].attn.num_heads,
+            "qkv_bias": blocks[0].attn.qkv.bias is not None,
             "attn_bias": "relative",
-            "window_size": block.window_size[0],
+            "window_size": blocks[0].window_size[0],
         }
-
-
-def test_shapes_of_sam_are_timms(timm: Any) -> None:
-    """One block attends to the whole map, another in windows of the map that is padded until they are whole."""
-    with torch.device("meta"):
-        model = timm.create_model("samvit_base_patch16")
-    side, windowed, whole = model.patch_embed.grid_size[0], model.blocks[0], model.blocks[2]
+    side, windowed, whole = sam.patch_embed.grid_size[0], sam.blocks[0], sam.blocks[2]
     padded = windowed.window_size * -(-side // windowed.window_size)
-    assert (whole.window_size, MODELS["sam_vit_b"]["num_tokens"]) == (0, side**2)
-    assert MODELS["sam_vit_b_window"]["window_size"] == windowed.window_size
-    assert MODELS["sam_vit_b_window"]["num_tokens"] == padded**2
-    for name in ("sam_vit_b", "sam_vit_b_window"):
-        assert MODELS[name]["channels"] == windowed.attn.qkv.in_features
-        assert MODELS[name]["num_heads"] == windowed.attn.num_heads
-
-
-def test_shapes_of_pvt_are_timms(timm: Any) -> None:
-    """Keys are the map after the reduction, a convolution with its stride."""
-    with torch.device("meta"):
-        stage = timm.create_model("pvt_v2_b1").stages[0]
+    names = ("sam_vit_b", "sam_vit_b_window")
+    assert whole.window_size == 0
+    assert shown(*names, column="window_size") == [None, windowed.window_size]
+    assert shown(*names, column="num_tokens") == [side**2, padded**2]
+    assert shown(*names, column="channels") == [windowed.attn.qkv.in_features] * 2
+    assert shown(*names, column="num_heads") == [windowed.attn.num_heads] * 2
     attention, ours = stage.blocks[0].attn, MODELS["pvt_v2_b1_1"]
     assert (ours["channels"], ours["num_heads"]) == (attention.q.in_features, attention.num_heads)
     assert ours["num_tokens"] / ours["num_kv_tokens"] == attention.sr.stride[0] ** 2
@@ -248,14 +242,12 @@ def test_shapes_are_those_of_transformers() -> None:
     transformers = pytest.importorskip("transformers")
     detr, bert, segformer = (getattr(transformers, f"{name}Config")() for name in ("Detr", "Bert", "Segformer"))
     side = 512 // segformer.strides[0]
-    shapes = [
-        [MODELS[name].get(column) for column in ("num_tokens", "channels", "num_heads", "num_kv_tokens")]
-        for name in ("detr_decoder", "bert_base", "segformer_b0_1")
-    ]
-    assert shapes == [
-        [detr.num_queries, detr.d_model, detr.decoder_attention_heads, 850],
-        [bert.max_position_embeddings, bert.hidden_size, bert.num_attention_heads, None],
-        [side**2, segformer.hidden_sizes[0], segformer.num_attention_heads[0], (side // segformer.sr_ratios[0]) ** 2],
+    names = ("detr_decoder", "bert_base", "segformer_b0_1")
+    columns = ("num_tokens", "channels", "num_heads", "num_kv_tokens")
+    assert [*zip(*(shown(*names, column=column) for column in columns), strict=True)] == [
+        (detr.num_queries, detr.d_model, detr.decoder_attention_heads, 850),
+        (bert.max_position_embeddings, bert.hidden_size, bert.num_attention_heads, None),
+        (side**2, segformer.hidden_sizes[0], segformer.num_attention_heads[0], (side // segformer.sr_ratios[0]) ** 2),
     ]
 
 

@@ -124,12 +124,6 @@ def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], message:
     assert "\n" not in line
 
 
-def test_a_bias_of_a_core_is_among_its_least_bytes() -> None:
-    """It has a number for each head, query and key."""
-    plain, biased = (of_layer("core", num_kv_tokens=5, attn_bias=bias) for bias in ("none", "given"))
-    assert least_bytes(biased) - least_bytes(plain) == 4 * 3 * 7 * 5
-
-
 def test_a_users_layer_needs_tokens_and_channels() -> None:
     """The token length follows the channels, and heads need not divide them: that is the layer's own rule.
 

@@ -7,7 +7,7 @@ import pytest
 from bench.measure import workload
 from bench.plan.case import Point
 from bench.plan.layers import flops, inputs_bytes, least_bytes
-from bench.plan.lengths import of_items, padding
+from bench.plan.lengths import of_items
 from bench.plan.sweep import Request, load_sweep
 from tests.make.points import of_layer
 from tests.refusals import refusal
@@ -46,22 +46,6 @@ def test_items_are_the_quantiles_of_a_distribution(
     assert of_items(lengths, batch, longest) == expected
 
 
-@pytest.mark.parametrize(
-    ("lengths", "mean"),
-    [("uniform", 1 / 2), ("zipf", 1 / 6.93), ("bimodal", 3 / 4 / 8 + 1 / 4)],
-)
-def test_the_items_of_a_large_batch_have_the_mean_of_the_distribution(lengths: str, mean: float) -> None:
-    """A uniform one has its middle; one that is uniform in its logarithm from 1 to N has (N - 1)/ln N."""
-    assert 1 - padding(lengths, 1000, 1024) == pytest.approx(mean, abs=0.002)
-
-
-def test_the_share_of_padding_is_that_of_items_padded_to_all_tokens() -> None:
-    """A list whose longest item has fewer is padded to them too."""
-    assert padding("uniform", 4, 64) == 1 - 136 / 256
-    assert padding("list:8+4", 2, 16) == 1 - 12 / 32
-    assert padding("fixed", 4, 64) == 0
-
-
 def test_a_list_is_the_same_in_any_order() -> None:
     """Its point is one, the longest first."""
     assert planned("list:3+16+1+7") == planned("list:16+7+3+1")
@@ -69,36 +53,21 @@ def test_a_list_is_the_same_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lengths", "message"),
+    ("lengths", "columns", "message"),
     [
-        ("list:3+0+1+7", "lengths = list:3+0+1+7 has 0; a length must be from 1 to num_tokens = 16"),
-        ("list:3+17+1+7", "lengths = list:3+17+1+7 has 17; a length must be from 1 to num_tokens = 16"),
-        ("list:3+7", "lengths = list:3+7 has 2 lengths, and batch = 4 needs 4"),
-    ],
-)
-def test_a_list_that_is_not_the_batchs_is_refused(lengths: str, message: str) -> None:
-    """An item has from 1 to all tokens, and each item one length."""
-    assert refusal(planned, lengths) == message
-
-
-@pytest.mark.parametrize("lengths", ["normal", "uniform:0.5", "zipf:2", "list:", "list:3,4", "list:-1", "file:a"])
-def test_no_distribution_is_refused_with_those_that_are(lengths: str) -> None:
-    """The line names every form."""
-    line = refusal(planned, lengths)
-    rule = "fixed, uniform, zipf, bimodal, or list:A+B+… with a length for each item"
-    assert line == f"lengths = '{lengths}' must be {rule}"
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"layer": "self", "num_heads": 1}, "lengths = uniform is not used by the layer self; leave it out"),
-        (
-            {"layer": "my:Layer"},
-            "lengths = uniform is not used by the layer my:Layer; leave it out",
+        ("list:3+0+1+7", {}, "lengths = list:3+0+1+7 has 0; a length must be from 1 to num_tokens = 16"),
+        ("list:3+17+1+7", {}, "lengths = list:3+17+1+7 has 17; a length must be from 1 to num_tokens = 16"),
+        ("list:3+7", {}, "lengths = list:3+7 has 2 lengths, and batch = 4 needs 4"),
+        *(
+            (text, {}, f"lengths = '{text}' must be fixed, uniform, zipf, bimodal, or list:A+B+… with a length for ")
+            for text in ("normal", "uniform:0.5", "zipf:2", "list:", "list:3,4", "list:-1", "file:a")
         ),
         *(
-            ({"layer": layer, name: value}, f"{name} = {value} needs items of one length; leave it or lengths out")
+            ("uniform", {"layer": layer, "num_heads": 1}, f"lengths = uniform is not used by the layer {layer}; leave")
+            for layer in ("self", "my:Layer")
+        ),
+        *(
+            ("uniform", {"layer": layer, name: value}, f"{name} = {value} needs items of one length; leave it or")
             for layer, name, value in (
                 ("core", "num_kv_tokens", 4),
                 ("attention", "num_kv_tokens", 4),
@@ -108,9 +77,9 @@ def test_no_distribution_is_refused_with_those_that_are(lengths: str) -> None:
         ),
     ],
 )
-def test_what_needs_one_length_is_refused(columns: dict[str, Any], message: str) -> None:
-    """A layer without lengths, a context, and what has places on a grid."""
-    assert refusal(planned, "uniform", **columns) == message
+def test_what_cannot_be_is_refused(lengths: str, columns: dict[str, Any], message: str) -> None:
+    """No distribution, a list that isn't the batch's, a layer without lengths, and what has places on a grid."""
+    assert refusal(planned, lengths, **columns).startswith(message)
 
 
 LENGTHS = {"batch": 3, "num_tokens": 7, "lengths": "list:7+4+2", "channels": 12, "token_len": 10}

@@ -94,20 +94,27 @@ def test_grids_follow_each_other_without_repeats(tmp_path: Path, rest: str, shap
 
 
 @pytest.mark.parametrize(
-    ("head", "expected"),
+    ("head", "end", "baseline", "expected"),
     [
-        ('implementations = ["sdpa"]', ("eager", "sdpa")),
-        ('implementations = ["sdpa", "eager"]', ("sdpa", "eager")),
-        ('implementations = ["sdpa"]\nbaseline = "manual"', ("manual", "sdpa")),
+        ('["sdpa"]', "", "eager", ("eager", "sdpa")),
+        ('["sdpa", "eager"]', "", "eager", ("sdpa", "eager")),
+        ('["sdpa"]\nbaseline = "manual"', "", "manual", ("manual", "sdpa")),
+        ('["sdpa"]', 'layer = "package.module:Layer"', "as_is", ("as_is", "sdpa")),
+        ('["sdpa"]\n[defaults]\nlayer = "package.module:Layer"', "", "as_is", ("as_is", "sdpa")),
+        ('["sdpa"]', 'layer = ["vit", "package.module:Layer"]', "as_is", ("as_is", "sdpa")),
+        ('["sdpa"]\nbaseline = "eager"', 'layer = "package.module:Layer"', "eager", ("eager", "sdpa")),
     ],
 )
-def test_the_baseline_is_always_measured(tmp_path: Path, head: str, expected: tuple[str, ...]) -> None:
+def test_the_baseline_is_always_measured(
+    head: str, end: str, baseline: str, expected: tuple[str, ...], tmp_path: Path
+) -> None:
     """Implementations stand once each in the order of the file, the baseline first where the file leaves it out.
 
-    The planned cases are those of the first point, then those of the next.
+    That of a module that isn't ours is the module as it is, unless the file names another one. The planned cases are
+    those of the first point, then those of the next.
     """
-    sweep = load(tmp_path, f"{head}\n{GRID}".replace("= 10", "= [10, 20]"))
-    assert sweep.implementations == expected
+    sweep = load(tmp_path, f"implementations = {head}\n{GRID}{end}".replace("= 10", "= [10, 20]"))
+    assert (sweep.baseline, sweep.implementations) == (baseline, expected)
     assert list(sweep.cases()) == [Case(planned, name) for planned in sweep.points for name in expected]
 
 
@@ -267,33 +274,15 @@ def test_a_product_takes_what_it_leaves_out_from_the_defaults(overrides: dict[st
 MODULE = "package.module:Layer[dim=64,heads=4]"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f'implementations = ["sdpa"]\n{GRID}layer = "package.module:Layer"', ("as_is", "as_is", "sdpa")),
-        (f'implementations = ["sdpa"]\n[defaults]\nlayer = "package.module:Layer"\n{GRID}', ("as_is", "as_is", "sdpa")),
-        (f'implementations = ["sdpa"]\n{GRID}layer = ["vit", "package.module:Layer"]', ("as_is", "as_is", "sdpa")),
-        (
-            f'implementations = ["sdpa"]\nbaseline = "eager"\n{GRID}layer = "package.module:Layer"',
-            ("eager", "eager", "sdpa"),
-        ),
-    ],
-)
-def test_the_baseline_of_modules_of_anybody_is_the_module_as_it_is(
-    tmp_path: Path, text: str, expected: tuple[str, ...]
-) -> None:
-    """Unless the user's file names another one."""
-    sweep = load(tmp_path, text)
-    assert (sweep.baseline, *sweep.implementations) == expected
-
-
 def test_the_default_sweep_of_a_module_replaces_its_core() -> None:
     """Implementations of whole layers of the suite are left out, the module as it is and compiled are there."""
     ours = load_sweep("quick").implementations
-    sweep = load_sweep(Request("quick", overrides={"layer": [MODULE]}, product=True))
+    request = Request("quick", overrides={"layer": [MODULE]}, product=True)
+    sweep = load_sweep(request)
     cores = [name for name in ours if not IMPLEMENTATIONS_OF[name].layers]
     assert (sweep.baseline, sweep.implementations) == ("as_is", ("as_is", *cores, "compiled"))
     assert set(ours) - set(cores) == {"mha"}
+    assert load_sweep(dataclasses.replace(request, baseline="sdpa")).baseline == "sdpa"
     assert load_sweep(Request("quick", overrides={"layer": ["vit"]}, product=True)).implementations == ours
 
 

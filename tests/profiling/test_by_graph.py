@@ -8,11 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import impls
 from bench.measure import workload
 from bench.plan.case import Point
 from bench.plan.device import CPU
-from bench.profiling import by_graph
 from bench.profiling.tables import operators, stages
 from bench.store.profile import BACKWARD, CORE, FORWARD, ProfiledOperator
 from tests.make.points import of_layer, point
@@ -50,15 +48,6 @@ class Blocks(nn.Module):
             x = block(x)
         y: Tensor = self.rest(x) + 1
         return y
-
-
-class OfValues(Blocks):
-    """Blocks that look at values."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return other tokens if a number is large, as those of no input are that is measured."""
-        y: Tensor = super().forward(x)
-        return y * 2 if x.abs().max().item() > 9 else y
 
 
 AT = point(layer=f"{__name__}:Blocks", batch=2, num_tokens=32, channels=16, num_heads=1)
@@ -125,9 +114,3 @@ def test_operators_have_their_lines() -> None:
     products = {each.line: (each.calls, each.flops) for each in operators_of(AT) if each.name == "aten::bmm"}
     flops = 2 * 2 * 4 * 16 * (32 + 4)
     assert products == {place("weights = "): (2, flops), place("o = weights"): (2, flops)}
-
-
-def test_a_module_that_decides_by_values_has_no_graph() -> None:
-    """The stages of another call than the one that is timed would be wrong."""
-    with pytest.raises(impls.Unsupported, match="decides by the values"):
-        by_graph.subject(workload.make(replace(AT, layer=f"{__name__}:OfValues")))

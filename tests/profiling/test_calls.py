@@ -1,15 +1,15 @@
 """One case of a run, called without any instrument."""
 
 import os
-import subprocess
+import runpy
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from bench.cli import main
 from bench.engine.variables import KEEPS
 from bench.measure import workload
 from bench.plan.case import Case
@@ -43,16 +43,20 @@ def test_a_case_has_the_inputs_of_a_run_and_warms_up() -> None:
     assert line.startswith(f"{at.name}-{__name__}:seeing: 5 calls in ")
 
 
-@pytest.mark.slow
-def test_the_command_becomes_a_process_as_that_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the allocator of the point and its threads; a backward pass is prepared before."""
-    ended: list[Any] = []
+@pytest.mark.filterwarnings("ignore:'bench.profiling.calls' found in sys.modules")
+def test_the_command_becomes_a_process_as_that_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Callable[..., str]
+) -> None:
+    """With the allocator of the point and its threads; it calls the case that was asked for."""
 
-    def execve(_program: str, words: list[str], variables: dict[str, str]) -> None:
+    def execve(program: str, words: list[str], variables: dict[str, str]) -> None:
+        assert (program, words[:2]) == (sys.executable, [sys.executable, "-m"])
         assert {**KEEPS, "OMP_NUM_THREADS": "1"}.items() <= variables.items()
-        ended.append(subprocess.run(words, env=variables, capture_output=True, text=True, check=True))
+        monkeypatch.setattr(sys, "argv", words[2:])
+        runpy.run_module(words[2], run_name="__main__")
 
     monkeypatch.setattr(os, "execve", execve)
-    table.save(results([Case(point(mode="backward"), name) for name in ("eager", "sdpa")]), tmp_path)
-    main(["call", str(tmp_path), "--case", "implementation=sdpa", "--calls", "3"])
-    assert "-sdpa: 3 calls in " in ended[0].stdout
+    _, case = cases = [Case(point(mode="backward"), name) for name in ("eager", "sdpa")]
+    table.save(results(cases), tmp_path)
+    output = printed("call", tmp_path, "--case", "implementation=sdpa", "--calls", "3", status=None)
+    assert output.startswith(f"{case.name}: 3 calls in ")

@@ -38,7 +38,7 @@ def test_operators_are_those_of_one_call() -> None:
     assert all(each.device_s is None and each.kernels == () for each in by_name.values())
 
 
-@pytest.mark.parametrize(("at", "name"), [(AT, "eager"), (TRAIN, "sdpa"), (replace(AT, lengths="uniform"), "loop")])
+@pytest.mark.parametrize(("at", "name"), [(TRAIN, "sdpa"), (replace(AT, lengths="uniform"), "loop")])
 def test_calls_are_those_of_key_averages(at: Point, name: str) -> None:
     """A profile of one call by torch alone has as many calls of each operator."""
     with call_of(Case(at, name)) as call:

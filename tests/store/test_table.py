@@ -110,7 +110,7 @@ number = st.none() | st.floats(allow_nan=False)
 details = st.text(st.characters(codec="utf-8"), max_size=20)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=10)
 @given(st.lists(st.fixed_dictionaries({"latency_s": number, "memory_bytes": whole, "detail": details}), min_size=1))
 @example(
     [{"latency_s": 1 / 3, "memory_bytes": (1 << 53) - 1, "detail": detail} for detail in ("a\rb", "\r", "\0", "NA")]

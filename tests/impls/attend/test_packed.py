@@ -113,10 +113,16 @@ def by_documentation(
     return o
 
 
+def documented(*arguments: Any, **keywords: Any) -> Tensor:
+    """Return the same for a call that the torch that is here takes."""
+    inspect.signature(varlen_attn).bind(*arguments, **keywords)
+    return by_documentation(*arguments, **keywords)
+
+
 @pytest.fixture
 def _varlen_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "_check_varlen", lambda _: None)
-    monkeypatch.setattr(packed, "varlen_attn", by_documentation)
+    monkeypatch.setattr(packed, "varlen_attn", documented)
 
 
 @pytest.mark.usefixtures("_varlen_is_there")
@@ -209,21 +215,3 @@ def test_varlen_is_of_a_gpu_and_of_half_types() -> None:
     q = torch.empty(1, device="meta")
     with pytest.raises(Unsupported, match=r"varlen needs bfloat16 or float16, got torch\.float32$"):
         packed._check_varlen(q)
-
-
-def test_the_call_of_varlen_is_one_that_torch_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its arguments bind to the signature of the torch that is here, and the tensors have its shapes."""
-    signature, bound = inspect.signature(varlen_attn), []
-
-    def spy(*arguments: Any, **keywords: Any) -> Tensor:
-        bound.append(signature.bind(*arguments, **keywords).arguments)
-        return by_documentation(*arguments, **keywords)
-
-    monkeypatch.setattr(packed, "_check_varlen", lambda _: None)
-    monkeypatch.setattr(packed, "varlen_attn", spy)
-    layer, shapes, _ = made("core", "causal")
-    outputs(impls.build(layer, "varlen"), [normal(*shape, dtype=torch.float64) for shape in shapes])
-    (arguments,) = bound
-    assert arguments["query"].shape == (sum(LENGTHS), 4, 4)
-    assert arguments["cu_seq_q"].tolist() == [0, 4, 13, 14, 20, 24, 26]
-    assert (arguments["max_q"], arguments["scale"]) == (LONGEST, 0.5)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bench.modules.sources import library
 from impls.contract import Unresolved
-from impls.layers.attention import NORM_EPS, Attention, windows
+from impls.layers.attention import Attention, windows
 from tests.impls import oracle
 from tests.impls.reference import ROUNDING, Array, array, distance, normal, weights
 
@@ -179,43 +179,3 @@ def test_rotary_embeddings_of_timm(prefix: int) -> None:
         own.load_state_dict(theirs.state_dict())
         x = tokens(BATCH, prefix + side**2, CHAN)
         same(own, theirs(x, rope=angles), x, near=IN_FLOAT32)
-
-
-def test_cross_attention_of_torch() -> None:
-    """With a context it is `nn.MultiheadAttention`, as DETR's decoder calls it."""
-    theirs = randomised(nn.MultiheadAttention(CHAN, HEADS, kdim=7, vdim=7, batch_first=True))
-    own = Attention(CHAN, CHAN, HEADS, True, num_tokens=3, num_kv_tokens=6, context_dim=7).double()
-    bias_q, *bias_kv = theirs.in_proj_bias.detach().chunk(3)
-    own.load_state_dict(
-        {
-            "q.weight": theirs.q_proj_weight,
-            "q.bias": bias_q,
-            "kv.weight": torch.cat([theirs.k_proj_weight, theirs.v_proj_weight]),
-            "kv.bias": torch.cat(bias_kv),
-            "proj.weight": theirs.out_proj.weight,
-            "proj.bias": theirs.out_proj.bias,
-        }
-    )
-    x, context = tokens(BATCH, 3, CHAN), tokens(BATCH, 6, 7)
-    y, _ = theirs(x, context, context)
-    same(own, y, x, context)
-
-
-@pytest.mark.parametrize(
-    ("chan", "heads", "columns", "words"),
-    [
-        (10, 4, {}, "got 10, 4, None"),
-        (16, 4, {"num_kv_heads": 3}, "got 16, 4, 3"),
-        (12, 2, {"rope": "axial"}, "multiple of 4 .* got 6"),
-    ],
-)
-def test_heads_that_do_not_divide_are_refused(chan: int, heads: int, columns: dict[str, Any], words: str) -> None:
-    """Channels that heads can't share, heads that groups can't, rows and columns that have no pair each."""
-    with pytest.raises(ValueError, match=words):
-        Attention(DIM, chan, heads, num_tokens=10, **columns)
-
-
-def test_norms_have_the_eps_of_timms() -> None:
-    """Numbers so small that their mean square is near it show it."""
-    layer = Attention(8, 8, 1, num_tokens=4, qk_norm="rms").double()
-    assert layer.q_norm(torch.full((8,), NORM_EPS**0.5).double()).sum().item() == pytest.approx(8 * 0.5**0.5)

@@ -9,12 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from bench.modules.graph.rewriting import Rewritten, rewritten
-from bench.modules.graph.running import InGraph
 from bench.modules.graph.tracing import name, traced
-from impls.attend import online, sdpa
+from impls.attend import sdpa
 from impls.contract import Unsupported
 from tests import written_cores
-from tests.make.points import made
 from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, Written, traced_layer
 
 OUTPUT_OFF = {torch.float64: 1e-13, torch.bfloat16: 4e-2}
@@ -159,16 +157,6 @@ def test_a_constant_causal_mask_is_a_keyword(kind: str) -> None:
     assert asked_of("plain") == {"mask": None, "attn_mask": None}
 
 
-@pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_cores_of_a_model_are_replaced(kind: str) -> None:
-    """Fused ones too, with their masks."""
-    model = made(f"tests.tiny_models:Net[kind={kind},input=1x5x16]").eval()
-    x = torch.randn(3, *model.items[0])
-    new = rewritten(traced(model, (x,)), online.attend)
-    assert len(new.replaced) == 2
-    assert off(new.module(x), model(x)) < 1e-5
-
-
 def test_some_cores_may_be_left() -> None:
     """They are named with their reasons, and compute what they did."""
 
@@ -185,12 +173,6 @@ def test_some_cores_may_be_left() -> None:
     assert len(new.replaced) == 1
     assert ["used again" in reason for _, reason in new.left] == [True]
     assert off(new.module(x), two(x)) < 1e-5
-
-
-def test_an_output_that_is_changed_in_place_is_not_the_attends() -> None:
-    """Its gradients need what it returned."""
-    model, x, _ = traced_layer("changed later")
-    assert off_by_gradients(InGraph(model, sdpa.attend), model, x, []) < 1e-5
 
 
 def operand_changed_later(x: Tensor) -> Tensor:

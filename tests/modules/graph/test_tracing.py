@@ -1,27 +1,11 @@
 """Calls of modules as graphs."""
 
-import inspect
-
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer
 
-from bench.modules.graph.tracing import Untraceable, module_of, name, place_of, traced, where
-from tests import written_cores
-from tests.make.points import made
-from tests.written_cores import traced_layer
-
-
-def test_a_graph_computes_what_the_module_does() -> None:
-    """Bit for bit, also at another input, and with gradients."""
-    model, x, of = traced_layer("two masks")
-    graph = of.module
-    for each in (x, torch.randn_like(x).requires_grad_(True)):
-        assert torch.equal(graph(each), model(each))
-    assert {*map(id, model.parameters())} <= {*map(id, graph.parameters())}
-    with torch.inference_mode():
-        assert torch.equal(graph(x), model(x))
+from bench.modules.graph.tracing import Untraceable, name, traced, where
 
 
 @pytest.mark.parametrize("has_gradients", [True, False])
@@ -42,24 +26,6 @@ def test_a_block_without_gradients_ends(has_gradients: bool) -> None:
     if has_gradients:
         ours, theirs = (torch.autograd.grad(each.sum(), layer.weight)[0] for each in (y, function(x)))
         assert torch.equal(ours, theirs)
-
-
-def test_nodes_have_the_lines_of_their_operators() -> None:
-    """Those of the function that calls the operator, not of one that calls the function."""
-    graph = traced_layer("two masks")[2].module
-    source, start = inspect.getsourcelines(written_cores.two_masks)
-    (softmax,) = (node for node in graph.graph.nodes if name(node) == "softmax")
-    place = start + next(number for number, text in enumerate(source) if "softmax" in text)
-    assert where(softmax).endswith(f"written_cores.py:{place}")
-    assert place_of(softmax) == f"{written_cores.__file__}:{place}"
-
-
-def test_nodes_have_the_paths_of_their_modules() -> None:
-    """The innermost that is running."""
-    model = made("tests.tiny_models:Net[kind=written,input=1x5x16]")
-    graph = traced(model, (torch.randn(3, *model.items[0]),))
-    paths = {module_of(node) for node in graph.module.graph.nodes if name(node) == "softmax"}
-    assert paths == {"inner.layers.0", "inner.layers.1"}
 
 
 def test_lines_are_known_of_each_node_of_torchs_own_module() -> None:
