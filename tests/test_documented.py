@@ -26,12 +26,6 @@ def test_the_documentation_is_up_to_date(name: str) -> None:
     assert with_tables(text) == text
 
 
-def test_an_old_table_is_replaced_and_the_rest_kept() -> None:
-    """Whatever stands between the marks goes; what stands around them stays."""
-    text = (ROOT / "results/README.md").read_text(encoding="utf-8")
-    assert with_tables(text.replace("| `mask` |", "| `masc` |")) == text
-
-
 @pytest.mark.parametrize(("layer", "implementation"), REFUSED)
 def test_what_does_not_go_together_is_unsupported(layer: str, implementation: str) -> None:
     """A pair that the catalogue refuses is refused with its reason when it is built."""

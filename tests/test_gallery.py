@@ -74,15 +74,6 @@ def test_every_published_run_is_in_the_gallery() -> None:
     assert sorted(sections()) == sorted(folder.name for folder in PUBLISHED.iterdir() if folder.is_dir())
 
 
-@pytest.mark.parametrize("name", sections())
-def test_a_section_has_a_sentence_a_command_and_a_picture(name: str) -> None:
-    """The picture lies in the folder of the run; where no picture says it, a table does."""
-    text = sections()[name]
-    assert [*shown(text)]
-    assert re.search(rf"!\[[^\]]+\]\({name}/", text) or "\n|" in text
-    assert re.search(r"^[\w*].*\.$", text, flags=re.MULTILINE)
-
-
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: str(run.relative_to(PUBLISHED)))
 def test_the_command_of_a_section_is_that_of_its_run(run: Path) -> None:
     """Word for word but for the folder and GONE; its name is that of a command or of a session that measures."""

@@ -18,7 +18,7 @@ NAMES = {"equal-shares": "quick", "quick": "race", "runtimes": "runtimes", "sawt
 
 NOWHERE = "nowhere does not exist; expected a run folder or a results.csv"
 NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; it must lie where you run the command"
-SDPA, FLASH = "torch.nn.functional:scaled_dot_product_attention", "flash_attn_interface:flash_attn_func"
+SDPA = "torch.nn.functional:scaled_dot_product_attention"
 UNKNOWN = "unknown implementation 'eagre'; expected one of those of `python -m bench list`; did you mean eager?"
 
 OF_COMMANDS = {
@@ -30,10 +30,8 @@ OF_COMMANDS = {
         2,
         "--where 'num_tokens' must be columns compared by ==, !=, <, <=, >, >= or in, joined by and, or, not: ",
     ),
-    "show race --columns x": (2, "unknown column 'x'; expected one of the columns in results/README.md"),
     "show race --top 0": (2, "--top 0 must be at least 1"),
     "show foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
-    "compare nowhere quick": (2, NOWHERE),
     "compare quick sawtooth": (3, "BASE and NEW share no case: layer is vit in BASE and core in NEW"),
     "compare race runtimes": (3, "BASE and NEW were not measured under the same conditions: cpu_flags: "),
     "compare quick race --fail-on fast": (
@@ -45,8 +43,6 @@ OF_COMMANDS = {
     "compare quick race --margin x": (2, "--margin x must be a share such as 2% or 0.02"),
     "advise timm": (2, "MODEL 'timm' must be timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or "),
     "advise nolib:thing": (2, "layer 'nolib:thing': there is no module nolib; it must lie where you run the command"),
-    "advise timm:vit_small_patch16_224 --batch 0": (2, "batch = 0 must be a whole number of at least 1"),
-    "advise vit_small": (2, "MODEL 'vit_small' must be timm:NAME, torchvision:NAME, transformers:CONFIG, "),
     "advise timm:vit[depth": (2, "a name with options must read name[option=value,option=value], got 'timm:vit[depth'"),
     "advise timm:vit_small_patch16_224 --mode backward": (2, "--mode backward must be inference, forward or train: "),
     "duel": (2, "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python; "),
@@ -55,28 +51,20 @@ OF_COMMANDS = {
         "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python, ",
     ),
     "duel eager --checkout nowhere@main --checkout .": (2, "--checkout nowhere@main must be a folder, or FOLDER@REV"),
-    "duel eager sdpa --allow x": (2, "--allow x must be a share such as 2% or 0.02"),
     "duel eager sdpa --allow 2": (2, "--allow 2 must be a share from 0 to below 1, such as 2% or 0.02"),
     "duel eager sdpa --layer nomodule:A --layer nomodule:B": (
         2,
         "before (--layer nomodule:A): layer 'nomodule:A': ",
     ),
     "duel eager sdpa --token x.md": (2, "unrecognized arguments: --token x.md"),
-    "duel eager eagre": (2, UNKNOWN),
-    "duel eager sdpa --bound x": (2, "--bound x must be a share such as 2% or 0.02"),
     "profile race --case implementation=foo": (
         2,
         "--case implementation=foo: no case of the run that is ok agrees with ",
     ),
     "profile race --case foo=1": (2, "unknown column 'foo'; expected one of layer, implementation, device, "),
     "profile race/results.csv": (2, "race/results.csv is a file; profile needs the run folder, to write traces/ into"),
-    "profile race --top 0": (2, "--top 0 must be at least 1"),
     "call race --case device=cpu": (2, "--case device=cpu: "),
     "call race --case implementation=sdpa --calls 0": (2, "--calls 0 must be at least 1"),
-    "plot foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
-    "plot nowhere": (2, NOWHERE),
-    "merge out": (2, "the following arguments are required: SHARD"),
-    "watch nomodule:attend": (2, NO_MODULE),
     "watch eager": (2, "implementation 'eager' is named twice"),
     "watch sdpa": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got sdpa"),
     "watch mykernel": (2, "implementation 'mykernel' must be spelled module:attribute, the module as Python imports"),
@@ -89,19 +77,15 @@ OF_SWEEPS = {
     "--impl eagre": UNKNOWN,
     "--impl nomodule:attend": NO_MODULE,
     f"--impl {SDPA}": f"implementation '{SDPA}' is called sdpa here; write sdpa",
-    f"--impl {FLASH}": f"implementation '{FLASH}' is called flash_attn_3 here; write flash_attn_3",
     "--sweep quik": "unknown sweep 'quik'; expected one of allocator, article, ",
     "--sweep missing.toml": "sweep file missing.toml does not exist",
     "--num-tokens 0": "num_tokens = 0 must be a whole number of at least 1",
     "--num-tokens 128:x2": "num_tokens = 128:x2 must be first:last, first:last:step or first:last:xfactor, as ",
     "--num-heads 5": "channels = 384 must be divisible by num_heads = 5",
-    "--run race --num-heads 5": "channels = 384 must be divisible by num_heads = 5",
     "--dtype flaot32": "dtype = 'flaot32' must be one of float32, bfloat16, float16; did you mean float32?",
-    "--layer foo": "layer = 'foo' must be one of attention, conv, core, patch, self, vit, module:attribute",
     "--model foo": "unknown model 'foo'; expected one of those of `python -m bench list`; ",
     "--threads 6400": "threads = 6400 is more than the ",
     "--bound 0": "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %",
-    "--bound 200%": "bound = 2.0 must be a share above 0 and below 1, such as 0.02 for 2 %",
     "--within soon": "--within soon must be a duration such as 90s, 30m or 1h",
     "--no-race --within 3m": "within_s needs a race: with equal shares budget_s says how long a point takes",
     "--num-heads six": "--num-heads six must be whole numbers or ranges, as 128:2048:128 or 128:2048:x2",

@@ -120,13 +120,6 @@ def test_a_graph_alone_is_no_recommendation(
     assert of.recommendation == recommended
 
 
-def test_a_disturbed_ratio_is_no_recommendation() -> None:
-    """Short calls fit between two time slices of other processes, and long ones don't."""
-    of = advised({"as_is": 1.0, "eager": 0.5})
-    rows = {**of.rows, "eager": {**of.rows["eager"], "flagged_share": 0.6}}
-    assert (of.recommendation, dataclasses.replace(of, rows=rows).recommendation) == ("eager", None)
-
-
 def test_a_run_without_the_model_as_it_is_has_no_answer() -> None:
     """Nothing can be compared with a baseline that had no memory."""
     row = record(case=Case(POINT, "as_is"), status="oom", detail="no memory")

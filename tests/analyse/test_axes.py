@@ -6,44 +6,22 @@ import pytest
 
 from bench.analyse.axes import (
     AXES,
-    CHANNELS,
     HEADS,
     KEYS,
     PADDING,
     TOKENS,
     Axis,
-    exponents,
-    gathered,
     groups,
-    moving,
     places,
 )
 from bench.analyse.rows import Row, point_of
-from tests.make.points import vit_s
 from tests.make.records import case
-from tests.make.rows import failed, row
+from tests.make.rows import row
 
 
 def at(**columns: Any) -> Row:
     """Return a row of eager at a point."""
     return row(case(**columns))
-
-
-@pytest.mark.parametrize(
-    ("axis", "columns", "expected"),
-    [
-        (TOKENS, {}, {"num_tokens"}),
-        (TOKENS, {"image_size": 224, "patch_size": 16}, {"num_tokens", "image_size"}),
-        (HEADS, {}, {"num_heads"}),
-        (CHANNELS, {}, {"channels", "token_len"}),
-        (CHANNELS, {"token_len": 49, "channels": 64}, {"channels"}),
-        (KEYS, {"num_kv_tokens": 77}, {"num_kv_tokens"}),
-        (PADDING, {"lengths": "uniform"}, {"lengths"}),
-    ],
-)
-def test_columns_that_move_along_an_axis(axis: Axis, columns: dict[str, int], expected: set[str]) -> None:
-    """An image's tokens follow its size, and the token length follows the channels where it equals them."""
-    assert moving(axis, vit_s(**columns)) == expected
 
 
 def test_any_other_column_splits_a_series() -> None:
@@ -83,27 +61,3 @@ SHARES = {"uniform": 0.5, "zipf": 0.8, "list:7+6": 0.1, "fixed": None}
 def test_rows_along_an_axis_are_a_series(axis: Axis, rows: list[Row], series: list[tuple[float, ...]]) -> None:
     """What follows from the axis doesn't split it; points without a place on it are in none."""
     assert [places(group, axis) for group in groups(rows, axis)] == series
-
-
-def test_two_axes_gather_what_differs_in_either() -> None:
-    """A cross of tokens and heads is one group over both, and two over either alone."""
-    cross = [at(num_tokens=tokens) for tokens in (50, 197)] + [at(num_heads=heads) for heads in (1, 3)]
-    assert (len(gathered(cross, [TOKENS, HEADS])), len(gathered(cross, [TOKENS]))) == (1, 3)
-
-
-def test_the_exponent_of_a_power_law_is_its_power() -> None:
-    """Between the last two places that were measured: a failure has none, and an unknown peak no exponent."""
-    powers = {"eager": 2.0, "sdpa": 1.5}
-    rows = [
-        row(case(name, num_tokens=tokens), latency_s=1e-6 * tokens**power, memory_bytes=8.0 * tokens)
-        for name, power in powers.items()
-        for tokens in (50, 197, 577)
-    ]
-    rows[-1]["memory_bytes"] = None
-    eager, sdpa = exponents([*rows, failed(case("eager", num_tokens=1024))])
-    assert [(each.implementation, each.axis, each.start, each.end) for each in (eager, sdpa)] == [
-        (name, TOKENS, 197, 577) for name in powers
-    ]
-    assert [eager.latency, eager.memory, sdpa.latency] == pytest.approx([2.0, 1.0, 1.5])
-    assert sdpa.memory is None
-    assert exponents(rows[:1]) == []

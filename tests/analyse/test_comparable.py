@@ -56,23 +56,6 @@ def test_files_without_an_environment_are_compared_by_the_env_id_of_their_rows(
     assert (unlike_conditions(base, same), unlike_conditions(base, other)) == ([], ["env_id aaaa against bbbb"])
 
 
-def test_files_in_one_folder_are_told_apart_by_their_rows(tmp_path: Path) -> None:
-    """One environment.json can't be that of two machines' files; a file of both is alike itself alone."""
-    folder = run(tmp_path / "run", environment(), env_id="a")
-    rows = {name: row(case("sdpa", threads=threads), [0.0], env_id=name) for threads, name in enumerate("ab", start=1)}
-    files = {
-        "mixed": rows.values(),
-        "pure": (rows["a"], {**rows["b"], "env_id": "a"}),
-        "new": [{**rows["a"], "env_id": "b"}],
-    }
-    for name, of in files.items():
-        table(*of).to_csv(folder / f"{name}.csv", index=False)
-    mixed = folder / "mixed.csv"
-    assert unlike_conditions(folder / store.RESULTS, folder / "new.csv") == ["env_id a against b"]
-    assert unlike_conditions(mixed, mixed) == []
-    assert unlike_conditions(mixed, folder / "pure.csv") == ["env_id b against a"]
-
-
 # the speed of the machine
 
 

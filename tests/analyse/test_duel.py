@@ -10,23 +10,15 @@ from hypothesis import strategies as st
 from scipy.stats import t
 
 from bench.analyse.change import Change
-from bench.analyse.duel import EXCEEDED, KEPT, UNDECIDED, answer, change, may_end
-from bench.analyse.standing import Answer
+from bench.analyse.duel import EXCEEDED, KEPT, UNDECIDED, change, may_end
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.sides import DIFFER
-from bench.plan.verdicts import DIFFERENT, EQUIVALENT, FASTER, NOT_MEASURED, OPEN, SLOWER
-from bench.stats.contrasts import contrasts, prior, values
+from bench.plan.verdicts import DIFFERENT, FASTER, NOT_MEASURED, OPEN, SLOWER
 from bench.stats.estimates import Interval
 from tests.make.duels import BOUND, EQUAL, FAST, LOST, SLOW, UNSURE, ended, of, outcome
 from tests.make.points import point
 
 # changes
-
-
-def test_a_side_that_may_be_slower_by_less_than_the_bound_is_equivalent() -> None:
-    """The bound is that of the duel."""
-    assert [of(1.0, 0.98, 1.02, bound=bound).verdict for bound in (0.01, 0.03)] == [OPEN, EQUIVALENT]
-    assert [of(*speedup).verdict for speedup in (FAST, EQUAL, UNSURE, SLOW)] == [FASTER, EQUIVALENT, OPEN, SLOWER]
 
 
 @pytest.mark.parametrize(
@@ -94,31 +86,6 @@ def test_a_race_that_may_end_says_what_is_so(true: float) -> None:
     else:
         assert kinds[SLOWER] <= 12
         assert kinds[OPEN] <= 20
-
-
-def test_a_race_goes_on_between_both_sides_until_it_may_end() -> None:
-    """Its answer is how well the ratio is known; sides that share no replicate have none, one replicate tells none."""
-    rng = np.random.default_rng(3)
-    rounds = {process: dict(enumerate(rng.normal(1.0, 0.002, 5).tolist())) for process in range(4)}
-    halved = {process: {number: time_s / 2 for number, time_s in own.items()} for process, own in rounds.items()}
-    unsteady = {process: {number: time_s * (1 + process / 50) for number, time_s in own.items()}
-        for process, own in rounds.items()}  # fmt: skip
-
-    def answered(after: dict[int, dict[int, float]], name: str = AFTER) -> Answer:
-        found = values({BEFORE: rounds, AFTER: after})
-        return answer(contrasts(found, prior([found])), BEFORE, name, BOUND, None, 4)
-
-    good = answered(halved)
-    assert (good.named, good.is_good, good.replicates) == (BEFORE, True, 4)
-    assert 0 <= good.bound < 0.2
-    unsure = answered(unsteady)
-    assert unsure.candidates == (BEFORE, AFTER)
-    assert unsure.needed[0] == unsure.needed[1] > 0
-    assert unsure.bound > BOUND
-    assert not answered(halved, name="other").named
-    assert not answered({process + 4: own for process, own in halved.items()}).named
-    alone = values({BEFORE: {0: {0: 1.0, 1: 1.0}}, AFTER: {0: {0: 2.0, 1: 2.0}}})
-    assert not answer(contrasts(alone, prior([alone])), BEFORE, AFTER, BOUND, None, 1).is_good
 
 
 # what it has shown

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.flags import flags, is_biased, legend
+from bench.analyse.flags import flags, is_biased
 
 SURE: dict[str, Any] = {
     "implementation": "sdpa", "device": "cpu", "timing": "host", "latency_s": 0.1, "flagged_share": 0.0, "host_s": None,
@@ -20,21 +20,12 @@ SURE: dict[str, Any] = {
         ({"throttle": "software power cap"}, "T"),
         ({"processes": 1}, "1"),
         ({"flagged_share": 0.05}, ""),
-        ({"flagged_share": None}, ""),
         ({"host_s": 0.08}, ""),
-        ({}, ""),
     ],
 )
 def test_each_doubt_has_a_letter(changes: dict[str, object], letter: str) -> None:
     """Neighbours, launches, the clock and one process have one; a few samples have none."""
     assert "".join(flag.letter for flag in flags({**SURE, **changes})) == letter
-
-
-def test_the_legend_explains_each_letter_once() -> None:
-    """However many rows share a flag."""
-    throttled = {**SURE, "throttle": "software power cap"}
-    disturbed = {**throttled, "flagged_share": 1.0}
-    assert [flag.letter for flag in legend([*flags(throttled), *flags(disturbed)])] == ["D", "T"]
 
 
 @pytest.mark.parametrize(

@@ -5,45 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench.analyse.profile import distortion, operator_table, overhead, rate, residual_s, stage_sum_s, unnamed_s
+from bench.analyse.profile import distortion, operator_table
 from bench.store.profile import ProfiledOperator
-from tests.make.profiles import graph, profile
-
-
-def test_overhead_is_the_share_by_which_the_profiler_slows_a_case_down() -> None:
-    """A call of 4 ms that takes 5 ms under the profiler has 25 %; what is in no operator is the rest of these 5 ms."""
-    of = profile(operators=(ProfiledOperator("a", 1, 3e-3),))
-    of = replace(of, timed_s=4e-3, profiled_s=5e-3)
-    assert (overhead(of), unnamed_s(of)) == pytest.approx((0.25, 2e-3))
-
-
-def test_stages_and_what_is_in_none_make_the_profiled_call() -> None:
-    """Their shares add up to it."""
-    of = graph(residual_s=0.5e-3)
-    assert residual_s(of) == pytest.approx(0.5e-3)
-    assert stage_sum_s(of) + residual_s(of) == of.profiled_s
-
-
-def test_the_rate_of_an_operator_is_known_if_its_work_is() -> None:
-    """2 GFLOP in half a second are 4 GFLOP/s."""
-    assert rate(ProfiledOperator("a", 1, 0.5, flops=2e9)) == 4e9
-    assert rate(ProfiledOperator("a", 1, 0.5)) is rate(ProfiledOperator("a", 1, 0.0, flops=2e9)) is None
-
-
-@pytest.mark.parametrize(
-    ("times_s", "expected"),
-    [
-        ([(3.0, None), (1.0, None)], [0.75, 0.25]),
-        ([(1.0, 2.0), (9.0, 0.0)], [1.0, 0.0]),
-        ([(0.0, None)], [0.0]),
-    ],
-)
-def test_shares_are_those_in_the_time_of_all_operators(
-    times_s: list[tuple[float, float | None]], expected: list[float]
-) -> None:
-    """By their own time, on a GPU by its time; where nothing takes time all are 0."""
-    operators = tuple(ProfiledOperator("a", 1, self_s, device_s) for self_s, device_s in times_s)
-    assert list(operator_table(profile(operators=operators))["share"]) == expected
+from tests.make.profiles import profile
 
 
 def test_the_table_of_operators_has_units_in_its_names() -> None:

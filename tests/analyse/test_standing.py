@@ -17,7 +17,6 @@ from bench.analyse.standing import (
     NOT_TOLD,
     NOTHING,
     UNDECIDED,
-    Answer,
     Choice,
     Place,
     answer,
@@ -81,20 +80,6 @@ def test_of_those_that_may_cost_much_the_one_with_the_least_bound_is_named() -> 
     by_name = places(of(0.0, 0.004, 0.03, error=0.002), {"a": 2, "b": 1, "c": 0})
     assert standings(by_name) == [("b", 1, NAMED), ("a", 2, OPEN), ("c", 3, SLOWER)]
     assert math.exp(0.004) < slowdown(by_name["b"]).high <= GOOD
-
-
-def test_the_graph_of_a_module_is_named_nowhere_and_measured_as_long_as_others() -> None:
-    """It is a control, and beside one other alone it is compared."""
-    names = ("as_is", "graph", "sdpa")
-    three = dataclasses.replace(of(0.1, 0.0, 0.105), names=names)
-    said = answer(three, dict.fromkeys(names, 0), 0.01)
-    assert said.candidates[0] in ("as_is", "sdpa")
-    assert {*said.candidates} == {*names}
-    assert len(said.needed) == len(said.candidates)
-    two = dataclasses.replace(of(0.01, 0.0), names=names[:2])
-    assert {*answer(two, dict.fromkeys(names, 0), 0.001).candidates} == {*names[:2]}
-    rows = [row(name, rank) for rank, name in enumerate(names[:2], start=1)]
-    assert choice(rows) == Choice(ALONE, "as_is")
 
 
 def test_what_costs_a_user_least_is_not_compiled_then_small_then_first_in_the_catalogue() -> None:
@@ -179,20 +164,7 @@ def test_the_rows_of_a_point_say_what_to_use(rows: list[Row], chosen: Choice) ->
     assert chosen.is_decided == (chosen.standing in (FASTEST, NAMED))
 
 
-def test_without_a_bound_nothing_is_decided() -> None:
-    """A single process has no bounds, so any other may be faster by any share."""
-    chosen = choice([row("a", 1, NAMED), row("b", 2, OPEN)])
-    assert (chosen.standing, chosen.name, math.isnan(chosen.bound), chosen.rivals) == (UNDECIDED, "a", True, ("b",))
-
-
 # who is measured on
-
-
-def test_a_point_with_a_fastest_is_answered() -> None:
-    """However small the bound is, nothing is left to be measured."""
-    result = answer(of(0.1, 0.0, 0.2), COSTS, 0.0, 3)
-    assert result == Answer("b", 0.0, replicates=3)
-    assert result.is_good
 
 
 def test_a_point_is_answered_when_the_named_one_costs_no_more_than_the_bound() -> None:
@@ -238,36 +210,6 @@ def test_after_so_much_more_measuring_a_rival_is_no_longer_left() -> None:
             answer(of(*logs, error=0.02 / math.sqrt(1 + share * growth)), COSTS, 0.02) for share in (0.99, 1.01)
         )
         assert (name in before.candidates, name in after.candidates) == (True, False)
-
-
-@pytest.mark.parametrize("other", [1, 2])
-def test_what_is_needed_may_be_unknown(other: int) -> None:
-    """The named one seems slower than another by more than the bound: then nobody knows how long it is needed.
-
-    The other one is not named itself, because a third may be much faster than it.
-    """
-    third, errors = 3 - other, np.full((3, 3), 0.02)
-    errors[0, other] = errors[other, 0] = 0.001
-    errors[other, third] = errors[third, other] = 0.2
-    logs = [0.03, 0.0, 0.0]
-    logs[third] = 0.03
-    result = answer(of(*logs, error=errors), COSTS, 0.02)
-    assert result.candidates == ("a", "b", "c")
-    assert np.isnan(result.needed).tolist() == [True, other == 1, other == 2]
-
-
-def test_without_errors_all_are_left_for_an_unknown_time() -> None:
-    """A single process names the one that seemed fastest, and says nothing of what that can cost."""
-    result = answer(of(0.1, 0.0, 0.5, error=math.nan), COSTS, 0.02)
-    assert (result.named, result.candidates) == ("b", ("b", "a", "c"))
-    assert np.isnan([result.bound, *result.needed]).all()
-
-
-@pytest.mark.parametrize("logs", [(), (0.0,)])
-def test_without_two_there_is_nothing_to_look_at(logs: tuple[float, ...]) -> None:
-    """An implementation alone has no rival, so its point is answered, and nobody is named."""
-    result = answer(of(*logs), COSTS, 0.02, 2)
-    assert (result.named, result.is_good, result.needed, math.isnan(result.bound)) == ("", True, (), True)
 
 
 def test_who_is_far_behind_in_the_first_replicate_is_behind() -> None:

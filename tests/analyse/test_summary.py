@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench.analyse.standing import Answer
 from bench.analyse.summary import Summary
 from bench.plan.case import CONTROL, Point
 from bench.store.journal import latest
@@ -61,17 +60,6 @@ def test_rows_have_the_columns_of_the_store() -> None:
     assert (only(*records)["status"], only(*records)["detail"]) == ("unsupported", "no CUDA")
 
 
-def test_every_case_is_one_row_in_the_order_of_its_first_record() -> None:
-    """However records of processes and cases are mixed; other tokens are another row, with a baseline of its own."""
-    seconds = [("sdpa", 10, 1.0), ("eager", 10, 3.0), ("eager", 20, 5.0), ("sdpa", 20, 1.0)]
-    order = [(0, *each) for each in seconds] + [(1, *seconds[1]), (1, *seconds[0]), (2, *seconds[1])]
-    table = summarise([measured(name, n, [s], case=case(name, num_tokens=tokens)) for n, name, tokens, s in order],
-        "eager")  # fmt: skip
-    assert table["implementation"].tolist() == ["sdpa", "eager", "eager", "sdpa"]
-    assert table["processes"].tolist() == [2, 3, 1, 1]
-    assert table["speedup"].tolist() == pytest.approx([3.0, 1.0, 1.0, 5.0])
-
-
 def test_latency_is_the_median_over_processes_of_the_median_over_samples() -> None:
     """Medians of 2 s and a tenth more and less: their logarithms scatter by ln 1.1, a median 1.25 times as a mean."""
     row = only(
@@ -108,41 +96,12 @@ def test_the_control_has_a_ratio_and_no_rank() -> None:
     assert table["rank"][["sdpa", "eager"]].tolist() == [1, 2]
 
 
-def test_rows_say_how_they_stand_among_those_of_their_point() -> None:
-    """Sdpa is the fastest at five tokens; at seven it is named, and mha may be faster."""
-    noise = {"eager": (1.0, 1.01, 0.99), "sdpa": (1.0, 1.02, 0.98), "mha": (1.02, 0.99, 1.0)}
-    records = [
-        measured(
-            name,
-            process,
-            [value * noise[name][process]],
-            case=case(name, num_tokens=tokens),
-        )
-        for tokens, mha in ((5, 1.5), (7, 1.01))
-        for process in range(3)
-        for name, value in {"eager": 2.0, "sdpa": 1.0, "mha": mha}.items()
-    ]
-    table = summarise(records, "eager")
-    assert table["standing"].tolist() == ["slower", "fastest", "slower", "slower", "named", "open"]
-
-
 def test_what_failed_and_what_is_alone_has_no_standing() -> None:
     """A failure has no rank; the only one that is ok has the first, and no rival to stand against."""
     failed = record(status="oom", samples=Samples())
     table = by_name(failed, measured("sdpa", 0), measured("sdpa", 1))
     assert (table["rank"]["sdpa"], pd.isna(table["standing"]["sdpa"])) == (1, True)
     assert table.loc["eager", STANDING].isna().all()
-
-
-def test_a_chain_of_replicates_joins_what_never_met() -> None:
-    """Mha came to the run later, beside eager alone: its ratio to sdpa is by way of eager."""
-    records = [
-        measured(name, process, [value])
-        for process, times in enumerate([{"eager": 2.0, "sdpa": 1.0}] * 3 + [{"eager": 4.0, "mha": 1.5}] * 3)
-        for name, value in times.items()
-    ]
-    table = summarise(records, "eager").set_index("implementation")
-    assert table["slowdown"].to_dict() == pytest.approx({"eager": 4 / 1.5, "sdpa": 2 / 1.5, "mha": 1.0})
 
 
 def test_what_nothing_joins_comes_last_by_its_time_and_without_a_standing() -> None:
@@ -156,17 +115,6 @@ def test_what_nothing_joins_comes_last_by_its_time_and_without_a_standing() -> N
 
 
 # samples and metrics
-
-
-def test_a_run_ends_when_its_last_replicate_does() -> None:
-    """A replicate is all records that began together; here each record has 7 s in its samples, two calls a timing."""
-    starts = ["2025-01-31T23:59:30Z", "2025-01-31T23:59:54Z", "2025-01-31T23:59:54Z", "2025-01-31T23:59:00+00:00"]
-    records = [record(origin=dataclasses.replace(ORIGIN, started_at=start)) for start in starts]
-    between = of_records(records, "eager").period()
-    assert between is not None
-    assert [each.isoformat() for each in between] == ["2025-01-31T23:59:00+00:00", "2025-02-01T00:00:08+00:00"]
-    at_noon = record(origin=dataclasses.replace(ORIGIN, started_at="at noon"))
-    assert Summary("eager").period() is of_records([at_noon], "eager").period() is None
 
 
 @pytest.mark.parametrize(
@@ -358,12 +306,3 @@ def test_the_rows_of_a_summary_are_those_of_all_its_points() -> None:
     every = [one for tokens in (1, 2, 3) for one in noisy(tokens)]
     assert summary.all_rows() == of_records(every, "eager").all_rows()
     assert before != summary.rows(point_of(1))[1]["log_ratio_freedom"]
-
-
-def test_a_point_without_times_names_nobody_and_has_no_scatter() -> None:
-    """All may fail after their rounds; of a point that wasn't measured at all the summary says as little."""
-    summary = Summary("eager")
-    summary.put([record(status="error", samples=Samples())])
-    assert summary.scatter(case().point) == 0
-    for at in (case().point, point_of(3)):
-        assert (summary.answer(at, 0.02), summary.behind(at)) == (Answer(), set())

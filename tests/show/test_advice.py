@@ -93,18 +93,6 @@ def test_the_first_line_is_the_bound(looked: list[Seen], line: str) -> None:
     assert without_digits(words.bound(analyse.seen(POINT, looked))) == without_digits(line)
 
 
-def test_softmaxes_of_no_core_are_named_in_one_line() -> None:
-    """With their places in the source, those that take most first."""
-    others = [CAP, *(Softmax(path, "model.py:9", "a gate") for path in ("a", "b"))]
-    (line,) = words.softmaxes(analyse.seen(POINT, looks(others=others)))
-    place = r"\(\d+\.\d% of the time: "
-    assert re.fullmatch(
-        rf"not replaced: 2 softmaxes at model.py:9 {place}a gate\) and 1 softmax at model.py:3 {place}a soft cap\)",
-        line,
-    )
-    assert words.softmaxes(analyse.seen(POINT, looks())) == []
-
-
 INLINE = {"operator": UNFUSED, "lines": "model.py:3-5"}
 
 
@@ -138,10 +126,8 @@ NAME = "F.scaled_dot_product_attention"
         ({}, f"{NAME}(q, k, v, scale=0.5)", "in place of model.py:3-5: float32 q [2, 3, 7, 4], k"),
         ({"mask": "adds a bias"}, f"{NAME}(q, k, v, attn_mask=mask, scale=0.5)", "mask, in this call: adds a bias"),
         ({"mask": "hides later keys", "is_causal": True}, f"{NAME}(q, k, v, is_causal=True, scale=0.5)", ""),
-        ({"unread": "model.py:4"}, f"{NAME}(q, k, v, scale=0.5)", "return None for the weights at model.py:4"),
         ({"class_name": "nn.MultiheadAttention"}, "# model.py:3-5: nn.MultiheadAttention", "need_weights=False"),
         ({"obstacle": "its weights are used again at model.py:9"}, "", ""),
-        ({"operator": "flex_attention"}, "", ""),
     ],
 )  # fmt: skip
 def test_a_line_says_what_is_known_of_its_core(facts: dict[str, Any], line: str, note: str) -> None:
@@ -191,19 +177,6 @@ def test_each_row_has_its_own_bound() -> None:
     of = with_rows(FASTER, as_is={"slowdown_high": 3.27}, eager={"standing": "named", "slowdown_high": 1.04})
     cells = {cells[0].text: cells[2].text for cells in after(of)[0].cells}  # type: ignore[union-attr]
     assert cells == {"as_is": "227%", "eager": "4%"}
-
-
-def test_what_was_not_measured_is_said() -> None:
-    """Settings with the same reason stand in one line."""
-    settings = {name: Tried("same") for name in ("sdpa", "sdpa_flash")}
-    unsupported = {"sdpa_math": Tried("unsupported", "no kernel")}
-    of = analyse.compared(
-        analyse.seen(POINT, looks(settings={**settings, **unsupported})), [], [*settings, "sdpa_math"]
-    )
-    assert words.not_measured(of) == [
-        "sdpa, sdpa_flash: the same kernels as the model as it is",
-        "sdpa_math: unsupported: no kernel",
-    ]
 
 
 @pytest.mark.parametrize(

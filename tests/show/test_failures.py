@@ -13,7 +13,7 @@ from bench.show.failures import failing, of_baseline, reasons, table
 from bench.show.terminal.console import rendered
 from bench.store.record import STATUSES
 from tests.make.points import vit_s
-from tests.make.results import results, timed
+from tests.make.results import results
 
 OK, MHA = ("eager", "ok", ""), ("mha", "unsupported", "needs an even number of heads")
 OWN_WRONG, OWN_UNSUPPORTED = ("mykernel:adapt", "incorrect", "is off by 0.1"), ("mykernel:adapt", "unsupported", "no")
@@ -113,15 +113,3 @@ def test_each_failure_is_a_line_of_one_table() -> None:
         "unsupported | sdpa | all 2 points | no bias",
     ]
     assert shown() == [""]
-
-
-def test_a_remark_on_a_measured_case_and_what_waits_are_in_the_table() -> None:
-    """Cases of the plan without a row wait, at whatever point."""
-    of = timed([vit_s()], {"eager": 2.0, "sdpa": 1.0})
-    of.loc[of["implementation"] == "sdpa", "detail"] = "its import takes 3 s"
-    head, _, line = rendered(table(points_of(of))).splitlines()
-    assert (head, line.split()) == ("All 2 cases were measured.", ["ok", "sdpa", "its", "import", "takes", "3", "s"])
-    points = (vit_s(), vit_s(num_tokens=50))
-    head, *_, line = rendered(table(points_of(of, Sweep("mine", points, ("eager", "sdpa", "mha"))))).splitlines()
-    assert head == "4 of 6 cases have no time."
-    assert line.split("  ")[0] == "not tried"

@@ -9,7 +9,6 @@ import pytest
 from bench.analyse.flags import THROTTLED
 from bench.plan.case import CONTROL, Case
 from bench.show import columns
-from bench.show.markdown import markdown
 from bench.show.results import results as table_of
 from bench.show.terminal.console import rendered
 from tests.make.points import vit_s
@@ -120,13 +119,3 @@ def test_a_table_in_which_all_failed_can_be_shown(status: str) -> None:
     assert text.count("nothing was measured") == 2
     assert len(re.findall(rf"  {status}$", text, re.MULTILINE)) == 8
     assert shown(results(cases()).iloc[:0]) == "no results\n"
-
-
-def test_colours_are_for_terminals_and_a_comment_names_a_point_once() -> None:
-    """What to use is green, and what failed red; in Markdown a point stands in the row of the one to use."""
-    table = results(cases(), {Case(AT[0], "mha"): ("oom", "")}, processes=10)
-    assert "\x1b" not in shown(table)
-    assert all(colour in shown(table, colour=True) for colour in ("\x1b[31m", "\x1b[1;32m"))
-    lines = [line for line in markdown(blocks(table)).splitlines() if line.startswith("|")]
-    of_points = [line.split("|")[1].strip().partition(":")[0] for line in lines][:10]
-    assert of_points == ["point", "---", "N=197", "", "", "", "N=50", "", "", ""]

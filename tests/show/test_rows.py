@@ -1,21 +1,7 @@
 """Rows as plain values."""
 
-from bench.show.rows import against_data_sheets, facts, reason
+from bench.show.rows import against_data_sheets
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
-from tests.make.points import vit_s
-
-
-def test_a_reason_is_one_line() -> None:
-    """Whatever an error's text looks like."""
-    assert reason({"status": "error", "detail": "RuntimeError:\n  bad\n"}) == "RuntimeError: bad"
-
-
-def test_facts_are_what_is_fixed() -> None:
-    """The device with its name, and no column that a picture shows."""
-    row = {"device_name": "A CPU"}
-    expected = ("vit", "cpu (A CPU)", "float32", "inference", "B=8", "N=197", "C=384", "H=6", "1 thread")
-    assert facts(vit_s(), [row, row]) == [*expected]
-    assert "N=197" not in facts(vit_s(), [row], ["num_tokens"])
 
 
 def test_the_rates_that_a_card_has_shown_stand_beside_its_data_sheet() -> None:

@@ -12,7 +12,7 @@ from bench.plan.case import Case
 from bench.plan.sweep import Effort, Sweep
 from bench.show import summary
 from bench.show.answer import points_of
-from bench.show.summary import MOST_LINES, log_line
+from bench.show.summary import MOST_LINES
 from bench.show.terminal.console import rendered
 from tests.make.points import vit_s
 from tests.make.results import quick, results, timed
@@ -55,14 +55,6 @@ def test_an_own_kernel_has_a_line_below_each_point_whether_it_wins_or_not() -> N
     assert alone[:4] == ["implementation", "sdpa", "mine:one", "eager"]
 
 
-def test_a_baseline_that_failed_comes_first() -> None:
-    """It is why there are no ratios."""
-    cases = [Case(vit_s(), name) for name in ("eager", "manual", "sdpa")]
-    assert lines(results(cases, {cases[0]: ("crashed", "killed by SIGSEGV")}))[0].startswith(
-        "The baseline eager has no"
-    )
-
-
 def test_the_last_line_names_the_page_and_the_command_for_all_rows() -> None:
     """A folder with a space is one word of the command."""
     page, command = summary.where(Path("my results"), Path("my results/report.html")).split("   all rows: ")
@@ -79,14 +71,3 @@ def test_a_run_with_open_points_names_the_command_that_measures_for_as_long_agai
     assert summary.go_on("bench run", race, decided) == []
     assert summary.go_on("bench run", race, undecided) == ["Go on: bench run --within 120s"]
     assert summary.go_on("bench run", Effort(processes=3), undecided) == ["Go on: bench run --extend --processes 6"]
-
-
-def test_a_line_of_the_log_has_the_point_the_choice_the_ratio_and_the_time_left() -> None:
-    """A choice that isn't decided has no ratio."""
-    two = [vit_s(num_tokens=tokens) for tokens in (5, 7)]
-    at = points_of(timed(two, {"eager": 2.0, "sdpa": 1.0}))[0]
-    assert re.fullmatch(
-        r"\[ 3/12\] N=5  sdpa, fastest, 2.\d+x \[.*\] eager  \(4m left\)", log_line(at, 3, 12, "4m", "eager")
-    )
-    at = points_of(results([Case(vit_s(), name) for name in ("eager", "sdpa")], processes=1))[0]
-    assert log_line(at, 1, 1, "", "eager") == "[1/1] not decided: sdpa or eager (no bound)"

@@ -1,7 +1,6 @@
 """Points, counts, lists and bounds in words."""
 
 import math
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from bench.show.text import (
     LONGEST_NAME,
     counted,
     differences,
-    listed,
     more,
     names,
     parts,
@@ -76,14 +74,6 @@ def test_bounds_are_rounded_away_from_what_they_bound() -> None:
     assert more(math.inf) == "over 1,000,000%"
 
 
-@pytest.mark.parametrize(
-    ("names", "text"), [("a", "a"), ("ab", "a and b"), ("abcd", "a, b, c and d"), ("abcdef", "a, b, c and 3 others")]
-)
-def test_of_many_names_the_last_are_counted(names: str, text: str) -> None:
-    """The only other one is named, because counting it is no shorter."""
-    assert listed(names) == text
-
-
 def test_a_name_that_is_too_long_loses_columns_without_which_names_still_differ() -> None:
     """The sides of an image follow from the layer here; in a wide table they are there. No name is lost."""
     points = [of_layer("patch", num_tokens=9), of_layer("patch", num_tokens=16), vit_s(num_tokens=9)]
@@ -105,20 +95,3 @@ def test_file_names_of_different_points_differ() -> None:
     assert vit_s().short_name({"num_tokens"}) == "vit-cpu-float32-inference-b8-c384-h6-t1"
     assert vit_s(token_len=49).short_name({"channels"}) == "vit-cpu-float32-inference-b8-n197-w49-h6-t1"
     assert vit_s().short_name(POINT_COLUMNS) == ""
-
-
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        ({"attn_bias": "relative"}, "relative bias"),
-        ({"num_kv_tokens": 77, "context_dim": 384}, "M=77 context C=384"),
-        ({"window_size": 7}, "windows 7×7"),
-        ({"num_kv_heads": 2}, "KV H=2"),
-        ({"qk_norm": "rms", "rope": "axial"}, "qk norm rms rope axial"),
-    ],
-)
-def test_what_only_some_points_have_is_named_there(columns: dict[str, Any], expected: str) -> None:
-    """Beside a point with a bias, a context, windows, shared keys or norms, the other one is plain."""
-    plain, other = vit_s(layer="attention"), vit_s(layer="attention", **columns)
-    assert names([plain, other]) == {plain: "plain", other: expected}
-    assert names([plain]) == {plain: "the only point"}

@@ -166,21 +166,3 @@ def test_bars_add_up_to_the_whole() -> None:
     assert f"graph: {seconds(of.profiled_s)} under the profiler, {seconds(2e-3)}" in words(picture)
     (mark,) = main(picture).lines
     assert {*np.asarray(mark.get_xdata())} == {of.timed_s}
-
-
-def test_every_stage_is_named() -> None:
-    """In its segment, or below the bar if it is too short there; the backward pass is hatched."""
-    (picture,) = made(stages.pictures([graph(mode="train")]))
-    assert [name for name in (*STAGES, "hatched: backward") if name not in words(picture)] == []
-    assert {patch.get_hatch() for patch in main(picture).patches} == {None, "//"}
-
-
-def test_few_operators_are_named_and_the_rest_is_one() -> None:
-    """So a bar without stages stays readable."""
-    (_, *others), operators = stages.segments(profile()), profile().operators
-    many = tuple(dataclasses.replace(operators[0], name=f"aten::op{number}") for number in range(20))
-    *named, (rest, time_s, _, _) = stages.segments(profile(operators=many))
-    assert len(named) == stages.MOST_NAMED
-    assert rest == "14 other"
-    assert time_s == pytest.approx(14 * operators[0].time_s)
-    assert len(others) == 2

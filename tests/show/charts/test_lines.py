@@ -1,6 +1,5 @@
 """Lines: values where they belong, names and exponents at their ends, and what has no time below."""
 
-import itertools
 import re
 from functools import partial
 from pathlib import Path
@@ -102,24 +101,6 @@ def test_what_failed_is_told_below() -> None:
     assert {name.split()[0] for name in ends(latency)} == {*NAMES}
     line = next(each for each in main(latency).lines if each.get_label() == "sdpa")
     assert [bool(y == y) for y in np.asarray(line.get_ydata())] == [True, False, True, True]
-
-
-def test_shares_of_padding_have_a_linear_axis() -> None:
-    """From 0 to 1, with the shares that were measured."""
-    points = [vit_s(lengths=name) for name in ("fixed", "uniform", "zipf")]
-    drawn = pictures(results([Case(at, name) for at in points for name in ("eager", "sdpa")]))
-    axes = main(drawn["latency", "padding"])
-    assert (axes.get_xscale(), axes.get_xlim()) == ("linear", (0, 1))
-    assert all(label.get_text().endswith("%") for label in axes.get_xticklabels())
-    assert not any("^" in name for name in ends(drawn["latency", "padding"]))
-
-
-def test_ticks_of_many_places_do_not_overlap() -> None:
-    """Of close places some have a tick, and all a mark."""
-    points = [vit_s(num_tokens=number) for number in range(192, 225)]
-    (latency,) = made(itertools.islice(lines.pictures(timed(points, {"eager": 1e-3, "sdpa": 2e-3})), 1))
-    assert overlaps(latency) == []
-    assert len(series(main(latency))["sdpa"]) == 33
 
 
 def test_nothing_measured_has_no_picture() -> None:

@@ -1,6 +1,5 @@
 """What a duel says: in a terminal, as Markdown and as JSON."""
 
-import dataclasses
 import json
 import math
 import re
@@ -9,16 +8,14 @@ from typing import Any
 import pytest
 
 from bench.analyse.change import Change
-from bench.analyse.duel import Outcome, change
+from bench.analyse.duel import Outcome
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.sides import DIFFER, SAME
 from bench.plan.verdicts import DIFFERENT, OF_SIDES, OPEN, SLOWER
 from bench.show.comparison.duel import as_json, blocks, headline
 from bench.show.markdown import MOST_CHARACTERS, markdown
 from bench.show.terminal.console import rendered
-from bench.store.environment import Environment
-from tests.make.duels import BOUND, EQUAL, FAST, IDENTITY, LOST, SLOW, UNSURE, ended, of, outcome, row
-from tests.make.points import point
+from tests.make.duels import EQUAL, FAST, LOST, SLOW, UNSURE, ended, of, outcome
 
 COMMAND = "python -m bench duel timm:davit_tiny --checkout .@main --checkout ."
 
@@ -138,7 +135,6 @@ def test_the_code_of_each_side_is_said() -> None:
 @pytest.mark.parametrize(
     ("after", "is_same"),
     [
-        (side(mylib="1"), True),
         (side(commit="abc", mylib="1"), True),
         (side(mylib="2"), False),
         (side("2.14.0", mylib="1"), False),
@@ -152,22 +148,6 @@ def test_sides_of_the_same_code_are_told(after: dict[str, Any], *, is_same: bool
     above, _, _ = markdown(blocks(shown, COMMAND, ["A doubt."])).partition("<details>")
     assert "A doubt." in above
     assert ("No difference" in above) == is_same
-
-
-def test_a_duel_on_a_gpu_names_it_and_says_what_nobody_sees() -> None:
-    """The machine line has the card, and launch-bound sides that who calls them waits for the host."""
-
-    def on_gpu(host_s: float, tokens: int = 7) -> Change:
-        at = point(num_tokens=tokens, device="cuda", timing="device-cold")
-        columns: dict[str, Any] = {"host_s": host_s, "timing": at.timing}
-        sides = [row(BEFORE, **columns), row(AFTER, speedup=1.5, speedup_low=1.4, speedup_high=1.6, **columns)]
-        return change(at, sides, BEFORE, AFTER, BOUND)
-
-    here = Environment({**IDENTITY, "gpus": {"cuda:0": "A GPU 80 GiB"}}, {}, {"weights": SAME})
-    text = said(dataclasses.replace(outcome(on_gpu(2e-3), on_gpu(1e-4, tokens=9)), here=here))
-    assert "machine: A GPU 80 GiB, A CPU" in text
-    assert "At some points the host needs 2.00 ms to queue a call" in text
-    assert "the host needs" not in said(dataclasses.replace(outcome(on_gpu(1e-4)), here=here))
 
 
 # its forms

@@ -1,6 +1,5 @@
-"""The page of a run in Chromium: a telephone, dark and light, paper, sorting and filtering."""
+"""The page of a run in Chromium: a telephone, dark and light, sorting and filtering."""
 
-import base64
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,10 +85,6 @@ class Browser:
         """Open all that is folded."""
         self.run("document.querySelectorAll('details').forEach((each) => (each.open = true))")
 
-    def pages_on_paper(self) -> int:
-        """Return the number of pages of the page as a PDF."""
-        return base64.b64decode(self.driver.print_page()).count(b"/Type /Page\n")
-
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
@@ -123,16 +118,6 @@ def test_everything_can_be_read(chromium: Browser, page: Path, width: int, dark:
     assert len(contrasts) > 500
     assert [each for each in contrasts if each[1] < READABLE] == []
     assert chromium.driver.get_log("browser") == []  # type: ignore[no-untyped-call]
-
-
-def test_paper_has_all_of_it_on_white(chromium: Browser, page: Path) -> None:
-    """Folded tables too; a dark screen prints light."""
-    chromium.open(page, dark=True)
-    folded = chromium.pages_on_paper()
-    chromium.unfold()
-    assert chromium.pages_on_paper() == folded > 3
-    chromium.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert chromium.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_the_table_sorts_and_filters(chromium: Browser, page: Path) -> None:

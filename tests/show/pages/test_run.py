@@ -12,13 +12,12 @@ from bench.analyse.rows import measured, unmeasured
 from bench.analyse.standing import by_rank
 from bench.show import answer
 from bench.show.pages import run as pages_run
-from bench.show.pages.run import page, write
+from bench.show.pages.run import page
 from bench.store import environment
 from bench.store import profile as store
 from tests.make import runs
 from tests.make.records import ORIGIN, record
 from tests.make.records import environment as environment_of
-from tests.refusals import refusal
 
 
 def with_context(folder: Path, **context: object) -> str:
@@ -48,7 +47,6 @@ def test_the_page_says_where_when_and_under_which_variables_it_was_measured(tmp_
         (["__main__.py", "bench", "--run", "here", "--batch", "4"], "python -m pytest bench --batch 4"),
         (["__main__.py", "run", "--run=here"], "python -m bench run"),
         (["__main__.py", "duel", "eager", "sdpa", "--report"], "python -m bench duel eager sdpa --report"),
-        (["/usr/bin/attention-bench", "duel", "eager", "sdpa"], "attention-bench duel eager sdpa"),
     ],
 )
 def test_a_page_has_the_command_that_measures_its_run_again(tmp_path: Path, words: list[str], command: str) -> None:
@@ -108,14 +106,3 @@ def test_a_hostile_detail_is_text(tmp_path: Path, detail: str) -> None:
     assert text.count("<script>") == 1
     assert not any(each in text for each in ("\x1b", "<b>", "<img"))
     assert any(each in text for each in ("alert(&#39;x&#39;)", "&lt;b&gt;red", "=1+1&lt;img"))
-
-
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line names the file and the reason."""
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    run = AnalysedRun(runs.saved(tmp_path / "run", [record()]))
-    monkeypatch.setattr("bench.store.files.replace", full)
-    assert refusal(write, run) == f"cannot write {run.page} (No space left on device)"
