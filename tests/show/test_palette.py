@@ -1,4 +1,4 @@
-"""One look per implementation, colours that can be read on both grounds and told apart, and categories of operators."""
+"""A look per implementation, colours that can be read on both grounds, and categories of operators."""
 
 import numpy as np
 import pytest

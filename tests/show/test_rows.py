@@ -1,4 +1,4 @@
-"""Rows as plain values."""
+"""The rates of cards beside their data sheets."""
 
 from bench.show.rows import against_data_sheets
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS

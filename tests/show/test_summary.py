@@ -1,4 +1,4 @@
-"""The line of a point, and the end of a run."""
+"""The end of a run."""
 
 import re
 import shlex
