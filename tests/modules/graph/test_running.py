@@ -174,6 +174,22 @@ def test_how_many_softmaxes_stay_is_said() -> None:
     assert part.adapted_by.startswith(f"{GRAPH}, 1 of 2 softmaxes stay, as that at ")
 
 
+def test_a_graph_is_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With static shapes, once for each shape of inputs."""
+    compiled: list[Any] = []
+
+    def compile_it(module: Any, **options: Any) -> Any:
+        compiled.append((type(module).__name__, options))
+        return module
+
+    monkeypatch.setattr(torch, "compile", compile_it)
+    graph = InGraph(Written(16), right)
+    graph.compile(dynamic=False, mode="default")
+    for batch in (2, 2, 3):
+        graph(tokens(batch))
+    assert compiled == [("GraphModule", {"dynamic": False, "mode": "default"})] * 2
+
+
 AT = r".*, at .*test_running\.py:[0-9]+"
 
 
