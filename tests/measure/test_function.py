@@ -1,6 +1,5 @@
 """A layer is a function of each item of its input, or it can't be measured."""
 
-import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +18,6 @@ Kind = Callable[[Any, Tensor], Tensor]
 
 def _batch_norm(_layer: nn.Module, o: Tensor) -> Tensor:
     return F.batch_norm(o.flatten(1, 2), None, None, training=True).view_as(o)
-
-
-def _plain(_layer: nn.Module, o: Tensor) -> Tensor:
-    return o
 
 
 CORES: dict[str, Kind] = {
@@ -47,10 +42,8 @@ class Random(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return attention with heads of 4 channels."""
-        if self.kind == "one":
-            x = x.view(1, *x.shape[1:])
         q, k, v = self.qkv(x).unflatten(2, (3, -1, 4)).permute(2, 0, 3, 1, 4)
-        return CORES.get(self.kind, _plain)(self, F.scaled_dot_product_attention(q, k, v)).transpose(1, 2).flatten(2)
+        return CORES[self.kind](self, F.scaled_dot_product_attention(q, k, v)).transpose(1, 2).flatten(2)
 
 
 def of_four(kind: str, mode: str = "inference") -> Point:
@@ -80,11 +73,3 @@ def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mod
 def test_the_layers_of_the_project_are_functions(name: str, mode: str) -> None:
     """An item has the same output beside others and alone."""
     function.check(workload.make(of_layer(name, mode=mode)))
-
-
-def test_a_layer_may_be_made_for_one_item() -> None:
-    """Or mix items in training, if there is one; in inference that may be tokens, if the batch comes second."""
-    assert not refusal(dataclasses.replace(of_four("one"), batch=1))
-    assert not refusal(dataclasses.replace(of_four("batch_norm", "train"), batch=1))
-    second = "torch.nn:MultiheadAttention[batch_first=False]"
-    assert "an item alone gives something else" in refusal(point(layer=second, batch=1))
