@@ -37,7 +37,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 JobRequeue=1
 KillWait=2
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=100000,sched_interval=1
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 NodeName=localhost CPUs={cpus} RealMemory=2000 State=UNKNOWN
 PartitionName=bench Nodes=localhost Default=YES MaxTime=INFINITE State=UP OverSubscribe=EXCLUSIVE
 """
