@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from bench.plan.case import COLUMNS, RETAINED
 from bench.plan.columns import DERIVED, ValueKind
@@ -199,6 +200,64 @@ def test_shapes_are_timms(timm: Any, name: str) -> None:
         **own,
     }
     assert ("rope" in own) == (getattr(model, "rope", None) is not None)
+
+
+def shown(*names: str, column: str) -> list[Any]:
+    """Return a column of some models."""
+    return [MODELS[name].get(column) for name in names]
+
+
+def test_shapes_of_stages_and_windows_are_timms(timm: Any) -> None:
+    """SAM pads its map until windows are whole; keys of PVT are the map after a convolution, by its stride."""
+    with torch.device("meta"):
+        swin = timm.create_model("swin_tiny_patch4_window7_224")
+        sam = timm.create_model("samvit_base_patch16")
+        stage = timm.create_model("pvt_v2_b1").stages[0]
+    for number, blocks in enumerate((each.blocks for each in swin.layers), start=1):
+        assert blocks[0].window_size[0] == blocks[0].window_size[1]
+        assert MODELS[f"swin_tiny_{number}"] == {
+            "layer": "attention",
+            "num_tokens": blocks[0].input_resolution[0] * blocks[0].input_resolution[1],
+            "channels": blocks[0].attn.qkv.in_features,
+            "num_heads": blocks[0].attn.num_heads,
+            "qkv_bias": blocks[0].attn.qkv.bias is not None,
+            "attn_bias": "relative",
+            "window_size": blocks[0].window_size[0],
+        }
+    side, windowed, whole = sam.patch_embed.grid_size[0], sam.blocks[0], sam.blocks[2]
+    padded = windowed.window_size * -(-side // windowed.window_size)
+    names = ("sam_vit_b", "sam_vit_b_window")
+    assert whole.window_size == 0
+    assert shown(*names, column="window_size") == [None, windowed.window_size]
+    assert shown(*names, column="num_tokens") == [side**2, padded**2]
+    assert shown(*names, column="channels") == [windowed.attn.qkv.in_features] * 2
+    assert shown(*names, column="num_heads") == [windowed.attn.num_heads] * 2
+    attention, ours = stage.blocks[0].attn, MODELS["pvt_v2_b1_1"]
+    assert (ours["channels"], ours["num_heads"]) == (attention.q.in_features, attention.num_heads)
+    assert ours["num_tokens"] / ours["num_kv_tokens"] == attention.sr.stride[0] ** 2
+
+
+def test_shapes_are_those_of_transformers() -> None:
+    """Configurations without arguments are DETR, BERT base and SegFormer B0; an image of SegFormer has 512 pixels."""
+    transformers = pytest.importorskip("transformers")
+    detr, bert, segformer = (getattr(transformers, f"{name}Config")() for name in ("Detr", "Bert", "Segformer"))
+    side = 512 // segformer.strides[0]
+    names = ("detr_decoder", "bert_base", "segformer_b0_1")
+    columns = ("num_tokens", "channels", "num_heads", "num_kv_tokens")
+    assert [*zip(*(shown(*names, column=column) for column in columns), strict=True)] == [
+        (detr.num_queries, detr.d_model, detr.decoder_attention_heads, 850),
+        (bert.max_position_embeddings, bert.hidden_size, bert.num_attention_heads, None),
+        (side**2, segformer.hidden_sizes[0], segformer.num_attention_heads[0], (side // segformer.sr_ratios[0]) ** 2),
+    ]
+
+
+def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
+    """T2T-ViT unfolds 7×7 pixels in steps of 4 with a border of 2, then 3×3 tokens of 64 in steps of 2, border 1."""
+    image = torch.empty(1, 3, 224, 224, device="meta")
+    first = nn.Unfold(7, stride=4, padding=2)(image)
+    second = nn.Unfold(3, stride=2, padding=1)(torch.empty(1, 64, 56, 56, device="meta"))
+    stages = {name: (each["token_len"], each["num_tokens"]) for name, each in MODELS.items() if name.startswith("t2t")}
+    assert stages == {"t2t_stage_1": first.shape[1:], "t2t_stage_2": second.shape[1:]}
 
 
 @pytest.mark.parametrize("name", MODELS)
