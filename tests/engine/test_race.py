@@ -41,13 +41,12 @@ class ScriptedRun:
         self.finer: dict[Point, int] = {}
         self.bounds: dict[Point, float] = {}
         self.summary = self
-        self.poolings = 0
+        self.poolings = 0  # nothing that one point shows changes the answers of the others
         self.taken: list[Taken] = []
         self.lengths: list[float] = []
         self.beside_s, self.round_s, self.share = 1.0, 0.1, 0.0
         self.base = dict.fromkeys(to_come, 0)
         self.left = dict(to_come)
-        self.reopens: Point | None = None
         self._clock, self._growths = clock, growths or {}
 
     def leave_out(self, _point: Point, _processes: int) -> None:
@@ -71,19 +70,11 @@ class ScriptedRun:
 
     def answer(self, point: Point, bound: float) -> Answer:
         """Return that two of the three are candidates while replicates are to come, more of them for a finer bound."""
-        self._pool()
         if self.left[point] + (self.finer.get(point, 0) if bound < EFFORT.bound else 0) <= 0:
             return Answer("a", 0.01, replicates=2)
         taken = sum(point == each for each, _, is_further in self.taken if is_further)
         bound = self.bounds.get(point, 0.1) / (1 + taken)
         return Answer("a", bound, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
-
-    def _pool(self) -> None:
-        """Open a point again after the first further replicate of another, once."""
-        if self.reopens is not None and any(is_further for *_, is_further in self.taken):
-            self.left[self.reopens] = 1
-            self.poolings += 1
-            self.reopens = None
 
     def scatter(self, _point: Point) -> float:
         """Return by how much more rounds scatter than processes."""
@@ -187,23 +178,6 @@ def test_a_replicate_has_more_rounds_the_more_a_process_costs(clock: Clock) -> N
     raced(run, SMALL)
     rounds = math.sqrt(10.0 / 0.1 * 4.0 * (EFFORT.budget_s / 2 / 0.3 + 1) // 1)
     assert run.lengths[-1] == pytest.approx(2 * 0.1 * rounds, rel=0.1)
-
-
-def test_a_race_that_goes_on_takes_no_base_again(clock: Clock) -> None:
-    """It begins with what is known: where the answer isn't good."""
-    run = ScriptedRun(clock, {SMALL: 1, LARGE: 0})
-    run.base = {SMALL: 2, LARGE: 2}
-    judged = raced(run, SMALL, LARGE)
-    assert run.taken == [(SMALL, ("a", "c"), True)]
-    assert [each for each, _ in judged] == [SMALL, LARGE, SMALL]
-
-
-def test_a_point_that_opens_again_is_measured_on(clock: Clock) -> None:
-    """What one point has shown changes the errors of all, and another one that was answered isn't any more."""
-    run = ScriptedRun(clock, {SMALL: 0, LARGE: 2})
-    run.reopens = SMALL
-    raced(run, SMALL, LARGE)
-    assert run.tokens == [*((tokens, False) for tokens in (5, 5, 9, 9)), (9, True), (5, True), (9, True)]
 
 
 def test_a_finer_bound_comes_after_a_good_answer_at_all_points(clock: Clock) -> None:
