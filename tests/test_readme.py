@@ -35,6 +35,7 @@ DOCUMENTS = {
 }
 README = DOCUMENTS["README.md"]
 ALL = "\n".join(DOCUMENTS.values())
+WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
 COMMANDS = sorted({*re.findall(r"python -m bench (\w+)", README)})
 
 OF_PYTEST = ("--collect-only", "--benchmark-", "--junitxml")
@@ -93,14 +94,14 @@ def anchors(text: str) -> set[str]:
 def test_the_readme_is_short_and_leads_to_every_document() -> None:
     """Installing nox and running the sweep come first. It has fewer than 200 lines, and links all of docs/.
 
-    `nox -s NAME` is written only for sessions of noxfile.py.
+    `nox -s NAME` is written only for sessions of noxfile.py, in the project's own workflow too.
     """
     first = README.split("```")[1]
     assert all(words in first for words in ("pip install nox && nox -s bench", "nox -s tests"))
     assert len(README.splitlines()) < 200
     assert [name for name in DOCUMENTS if name != "README.md" and f"]({name}" not in README] == []
-    sessions = set(re.findall(r"@nox\.session\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8")))
-    assert set(re.findall(r"nox -s (\w+)", ALL)) <= sessions
+    sessions = set(re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8")))
+    assert set(re.findall(r"nox -s (\w+)", ALL + WORKFLOW)) <= sessions
 
 
 def test_every_command_that_is_named_exists(capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,10 +212,10 @@ def test_a_python_example_works(name: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", examples("yaml"))
-def test_an_example_keeps_the_schema_of_its_system(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [*examples("yaml"), "ci.yml"])
+def test_a_file_of_a_system_keeps_its_schema(name: str, tmp_path: Path) -> None:
     """GitHub's schema of workflows and that of Kubernetes know every key; a misspelled one is refused."""
-    example = examples("yaml")[name]
+    example = {**examples("yaml"), "ci.yml": WORKFLOW}[name]
     if "\njobs:" in example:
         key, command = "steps:", ["check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
     else:

@@ -15,9 +15,8 @@ from bench.store import journal, plan, profile, table
 from bench.store.profile import TRACES
 from tests.make import profiles
 from tests.make.points import vit_s
-from tests.make.records import environment, record, timed
+from tests.make.records import environment, record
 from tests.make.results import summarise
-from tests.make.runs import saved
 
 SWEEP = Sweep("mine", (vit_s(),), ("eager", "sdpa"), "sdpa", Effort(bound=0.07))
 
@@ -59,6 +58,7 @@ def test_the_table_has_no_rows_of_the_control(folder: Path) -> None:
     journal.scan(folder).append([record(CONTROL)])
     run = AnalysedRun(folder)
     assert run.whole["implementation"].tolist() == ["eager", "sdpa", CONTROL]
+    assert table.of_rows(run.summary.all_rows()).equals(run.whole)
     for without in (run.table, bench.load(folder)):
         assert without["implementation"].tolist() == ["eager", "sdpa"]
 
@@ -84,11 +84,3 @@ def test_faults_are_one_line(folder: Path, tmp_path: Path) -> None:
     assert notice.startswith(f"{path}: line 1 ")
     with pytest.raises(WrongRequest, match="nowhere"):
         _ = AnalysedRun(tmp_path / "nowhere").table
-
-
-def test_what_records_say_together_is_computed_once(tmp_path: Path) -> None:
-    """The rows of a run are those of its records."""
-    records = timed([vit_s(), vit_s(num_tokens=50)], {"sdpa": 1.0, "eager": 2.0}, processes=3)
-    run = AnalysedRun(saved(tmp_path / "run", records))
-    assert table.of_rows(run.summary.all_rows()).equals(run.whole)
-    assert run.summary is run.summary

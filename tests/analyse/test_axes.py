@@ -21,12 +21,12 @@ from bench.analyse.axes import (
 from bench.analyse.rows import Row, point_of
 from tests.make.points import vit_s
 from tests.make.records import case
-from tests.make.rows import failed, row, timed_row
+from tests.make.rows import failed, row
 
 
 def at(**columns: Any) -> Row:
     """Return a row of eager at a point."""
-    return timed_row("eager", [1.0], **columns)
+    return row(case(**columns))
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,6 @@ def at(**columns: Any) -> Row:
 def test_columns_that_move_along_an_axis(axis: Axis, columns: dict[str, int], expected: set[str]) -> None:
     """An image's tokens follow its size, and the token length follows the channels where it equals them."""
     assert moving(axis, vit_s(**columns)) == expected
-
-
-def test_images_of_growing_size_are_one_series_of_tokens() -> None:
-    """Tokens that follow from the image change with it, and neither splits the series."""
-    (group,) = groups(
-        [at(image_size=size, num_tokens=tokens) for size, tokens in ((32, 4), (64, 16), (128, 64))], TOKENS
-    )
-    assert places(group, TOKENS) == (4, 16, 64)
 
 
 def test_any_other_column_splits_a_series() -> None:
@@ -72,34 +64,31 @@ def test_pairs_are_left_out_beside_a_longer_series_of_the_same_setting() -> None
     assert [groups([at(), {**at(), **case("sdpa").columns()}], axis) for axis in AXES] == [[]] * len(AXES)
 
 
-def test_other_keys_are_a_series_of_their_own() -> None:
-    """Points without a context have no place among those with one, and their series of tokens don't mix."""
-    rows = [at(num_tokens=1, num_kv_tokens=keys) for keys in (512, 1024, 2048)]
-    (group,) = groups([*rows, at(num_tokens=1)], KEYS)
-    assert places(group, KEYS) == (512, 1024, 2048)
-    alone = [at(num_tokens=tokens) for tokens in (50, 197, 577)]
-    crossed = [at(num_tokens=tokens, num_kv_tokens=77) for tokens in (50, 197)]
-    assert [len(each) for each in groups([*alone, *crossed], TOKENS)] == [3, 2]
+KEYS_OF_ONE = [at(num_tokens=1, num_kv_tokens=keys) for keys in (512, 1024, 2048)]
+CROSSED = [at(num_tokens=n, num_kv_tokens=keys) for keys, most in ((None, 3), (77, 2)) for n in (50, 197, 577)[:most]]
+SHARES = {"uniform": 0.5, "zipf": 0.8, "list:7+6": 0.1, "fixed": None}
 
 
-def test_heads_may_share_keys() -> None:
-    """Heads of queries over a fixed number of heads of keys are one series, beside that of as many of both."""
-    rows = [at(num_heads=heads, num_kv_heads=shared) for shared in (2, None) for heads in (4, 6, 12)]
-    assert [places(group, HEADS) for group in groups(rows, HEADS)] == [(4, 6, 12)] * 2
+@pytest.mark.parametrize(
+    ("axis", "rows", "series"),
+    [
+        (TOKENS, [at(image_size=size, num_tokens=n) for size, n in ((32, 4), (64, 16), (128, 64))], [(4, 16, 64)]),
+        (KEYS, [*KEYS_OF_ONE, at(num_tokens=1)], [(512, 1024, 2048)]),
+        (TOKENS, CROSSED, [(50, 197, 577), (50, 197)]),
+        (HEADS, [at(num_heads=n, num_kv_heads=keys) for keys in (2, None) for n in (4, 6, 12)], [(4, 6, 12)] * 2),
+        (PADDING, [{**at(lengths=name), "padding": share} for name, share in SHARES.items()], [(0.1, 0.5, 0.8)]),
+    ],
+    ids=["images", "keys", "tokens with a context or none", "heads that share keys", "lengths"],
+)
+def test_rows_along_an_axis_are_a_series(axis: Axis, rows: list[Row], series: list[tuple[float, ...]]) -> None:
+    """What follows from the axis doesn't split it; points without a place on it are in none."""
+    assert [places(group, axis) for group in groups(rows, axis)] == series
 
 
 def test_two_axes_gather_what_differs_in_either() -> None:
     """A cross of tokens and heads is one group over both, and two over either alone."""
     cross = [at(num_tokens=tokens) for tokens in (50, 197)] + [at(num_heads=heads) for heads in (1, 3)]
     assert (len(gathered(cross, [TOKENS, HEADS])), len(gathered(cross, [TOKENS]))) == (1, 3)
-
-
-def test_lengths_are_a_series_of_padding() -> None:
-    """Distributions at one longest item are a series by their share of padding; items of one length are in none."""
-    shares = {"uniform": 0.5, "zipf": 0.8, "list:7+6": 0.1, "fixed": None}
-    rows = [{**at(num_tokens=n, lengths=name), "padding": share} for n in (64, 128) for name, share in shares.items()]
-    assert [places(group, PADDING) for group in groups(rows, PADDING)] == [(0.1, 0.5, 0.8)] * 2
-    assert {row["lengths"] for group in groups(rows, TOKENS) for row in group} == {*shares}
 
 
 def test_the_exponent_of_a_power_law_is_its_power() -> None:

@@ -155,13 +155,14 @@ def test_neither_order_nor_direction_matters() -> None:
 
 @pytest.mark.slow
 def test_unchanged_tables_raise_no_alarm() -> None:
-    """Of 200 tables of 20 unchanged rows over 10 processes, quiet rows and noisy ones, at most 7 hold any alarm.
+    """Of 50 tables of 20 unchanged rows over 10 processes, quiet rows and noisy ones, at most 3 hold any alarm.
 
-    2 of 200 are what the level of 1 % allows without any margin; 8 or more would come about in 1 of 1000 tries.
+    The level of 1 % allows 0.5 of them without any margin; 4 or more would come about in 1 of 570 tries. Intervals of
+    99 % for each row by itself would raise alarms in 9.
     """
     rng, scatter = np.random.default_rng(2024), np.geomspace(0.005, 0.2, 20).tolist()
-    tables = ([drawn(rng, cases(20), sd=scatter) for _ in range(2)] for _ in range(200))
-    assert sum(alarms(compare(*sides, margin=0.0)) > 0 for sides in tables) <= 7
+    tables = ([drawn(rng, cases(20), sd=scatter) for _ in range(2)] for _ in range(50))
+    assert sum(alarms(compare(*sides, margin=0.0)) > 0 for sides in tables) <= 3
 
 
 @pytest.mark.parametrize(("change", "verdict"), [(-0.05, "slower"), (0.05, "faster")])

@@ -49,7 +49,7 @@ def test_a_control_that_is_off_is_notable_and_widens_the_run() -> None:
 @pytest.mark.parametrize(("offset", "excess"), [(0.0, 1.0), (0.02, 3.0)])
 def test_the_excess_is_how_far_the_control_is_off_in_standard_errors(offset: float, excess: float) -> None:
     """1 % in four processes is an error of 0.71 % of a difference, and 2 % beside it make √(1 + 2.83²) of it."""
-    offsets = np.random.default_rng(2).normal(0, offset, 50)
+    offsets = np.random.default_rng(2).normal(0, offset, 40)
     assert control(run(offsets.tolist())).excess == pytest.approx(excess, rel=0.2)
 
 

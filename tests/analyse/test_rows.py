@@ -2,7 +2,7 @@
 
 import math
 
-from bench.analyse.rows import by, known, plain, speedup_of
+from bench.analyse.rows import by, known, measured, plain, speedup_of, unmeasured
 from bench.plan.case import Case
 from bench.stats.estimates import Interval
 from tests.make.points import vit_s
@@ -21,6 +21,7 @@ def test_a_missing_value_is_none() -> None:
     lost = Case(vit_s(), "sdpa")
     cases = [Case(vit_s(), name) for name in ("eager", "mha")]
     eager, mha, sdpa = plain(results([*cases, lost], {lost: ("oom", "")}))
-    assert (eager["num_tokens"], sdpa["latency_s"], known(math.nan)) == (197, None, None)
+    assert (eager["num_tokens"], eager["detail"], sdpa["latency_s"], known(math.nan)) == (197, None, None, None)
+    assert (measured([eager, mha, sdpa]), unmeasured([eager, mha, sdpa])) == ([eager, mha], [sdpa])
     assert speedup_of(mha) == Interval(mha["speedup"], mha["speedup_low"], mha["speedup_high"])
     assert not speedup_of(sdpa).is_known

@@ -123,12 +123,12 @@ def test_without_errors_the_least_value_is_named() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("truth", TRUTHS.values(), ids=[*TRUTHS])
 def test_bounds_keep_their_level(truth: Sequence[float]) -> None:
-    """Over 600 points, of a run where points and rows scatter unequally; chance adds three standard errors.
+    """Over 300 points, of a run where points and rows scatter unequally; chance adds three standard errors.
 
     The named one's bound, and all upper ones of a point, are broken at no more than half a per cent for each rival, a
     row's lower one too, and a `fastest` that isn't is called so at no more than 1 %.
     """
-    rng, count, logs = np.random.default_rng(1), 600, np.array(truth)
+    rng, count, logs = np.random.default_rng(1), 300, np.array(truth)
     sds = 0.008 * np.exp(rng.normal(0, 0.3, (count, len(logs), 1))) * np.geomspace(0.7, 2, count)[:, None, None]
     drawn = logs[:, None] + rng.normal(0, sds, (count, len(logs), 4))
     points = [Values(tuple(NAMES[: len(logs)]), own, np.full(own.shape, 2e-5)) for own in drawn]

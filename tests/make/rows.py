@@ -1,7 +1,7 @@
-"""Tables of results whose ratios are drawn or chosen, and rows whose latencies follow a law, as the store has them."""
+"""Tables of results whose ratios are drawn or chosen, as the store has them."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -9,22 +9,12 @@ import numpy as np
 import pandas as pd
 
 from bench.plan.case import Case
-from bench.stats.contrasts import Common, common
-from bench.stats.estimates import MEDIAN_EFFICIENCY, Estimates, half_widths, mean
+from bench.stats.estimates import Estimates, half_widths, mean
 from bench.store.record import SCHEMA_VERSION
 from bench.store.table import COLUMNS, typed
 from tests.make.records import case
 
 Row = dict[str, Any]
-
-DRAWS, HELD = 100, 95
-"""Intervals of 99 % are drawn so often, and must hold the truth so often."""
-
-ALONE = Common(1.0, 0.0, math.inf)
-"""Nothing is pooled: the processes of a row tell its scatter."""
-
-Law = Callable[[int], float]
-"""From the place on an axis to seconds."""
 
 
 def row(of: Case, logs: Sequence[float] = (), **changes: Any) -> Row:
@@ -114,49 +104,3 @@ def _speedup(logs: Estimates) -> dict[str, Any]:
 @cache
 def _unmeasured(of: tuple[Case, ...]) -> pd.DataFrame:
     return table(*(row(one) for one in of))
-
-
-# rows along an axis, whose latencies follow a law
-
-
-def timed_row(
-    name: str, latencies_s: Sequence[float], *, pooled: Common = ALONE, peak_bytes: float | None = None, **columns: Any
-) -> Row:
-    """Return the row of an implementation from a latency for each process, whose variance is `pooled` with a run's."""
-    logs, freedom = np.log(latencies_s), np.asarray(len(latencies_s) - 1.0)
-    variance, of = pooled.moderate(np.asarray(np.var(logs, ddof=1) if freedom else math.nan), freedom)
-    half = half_widths(Estimates(np.asarray(np.mean(logs)), np.sqrt(variance / len(logs)), of))
-    half = half * (MEDIAN_EFFICIENCY if freedom > 1 else 1.0)
-    latency_s = float(np.median(latencies_s))
-    ends = [None, None] if math.isnan(half) else (latency_s * np.exp([-half, half])).tolist()
-    times_s = dict(zip(("latency_s", "latency_low_s", "latency_high_s"), (latency_s, *ends), strict=True))
-    return {**case(name, **columns).columns(), **times_s, "processes": len(logs), "memory_bytes": peak_bytes}
-
-
-def exact(name: str, law: Law, places: Sequence[int], column: str = "num_tokens", **columns: Any) -> list[Row]:
-    """Return rows of one process that follow a law without noise."""
-    return [timed_row(name, [law(place)], **{**columns, column: place}) for place in places]
-
-
-def planted(
-    rng: np.random.Generator,
-    law: Law,
-    places: Sequence[int],
-    *,
-    processes: int,
-    sd: float | Sequence[float] = 0.03,
-    column: str = "num_tokens",
-) -> list[Row]:
-    """Return the rows of sdpa, whose processes scatter about a law by `sd`: that of all places, or one for each."""
-    scatters = np.broadcast_to(sd, len(places))
-    times_s = [law(place) * np.exp(rng.normal(0, of, processes)) for place, of in zip(places, scatters, strict=True)]
-    pooled = common(np.array([np.var(np.log(own), ddof=1) for own in times_s]), np.full(len(times_s), processes - 1.0))
-    return [
-        timed_row("sdpa", own.tolist(), pooled=pooled, **{column: place})
-        for place, own in zip(places, times_s, strict=True)
-    ]
-
-
-def draws(seed: int) -> Iterator[np.random.Generator]:
-    """Yield a source of chance for each draw, the same ones at every call."""
-    yield from np.random.default_rng(seed).spawn(DRAWS)

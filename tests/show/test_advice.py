@@ -109,7 +109,10 @@ INLINE = {"operator": UNFUSED, "lines": "model.py:3-5"}
 
 
 def test_what_to_write_in_a_model_is_said() -> None:
-    """The line for each kind once, with the place; the recommendation points at it. A switch makes it needless."""
+    """The line for each kind once, with the place; the recommendation points at it. A switch makes it needless.
+
+    What stands in the way has a line, and so have values that are narrower than queries.
+    """
     cores = [core(path, **INLINE) for path in ("blocks.0.attn", "blocks.1.attn")]
     advice = advised({"as_is": 1.0, "graph": 0.98, "sdpa": 0.7}, cores=cores, settings=BY_GRAPH)
     (place,) = words.rewriting(advice)
@@ -120,6 +123,10 @@ def test_what_to_write_in_a_model_is_said() -> None:
     assert (content["paste"], content["layers"][0]["proposal"]) == ([], words.proposal(cores[0]))
     switched = analyse.seen(POINT, looks(cores=cores))
     assert (words.rewriting(switched), words.proposals(switched)) == ([], [])
+    capped = core("blocks.0.attn", **INLINE, obstacle="a soft cap at model.py:4")
+    narrow = core("blocks.1.attn", shapes=((2, 3, 7, 192), (2, 3, 7, 192), (2, 3, 7, 128)))
+    first, second = words.rewriting(analyse.seen(POINT, looks(cores=[capped, narrow])))
+    assert ("a soft cap at model.py:4" in first, "padded to 192" in second) == (True, True)
 
 
 NAME = "F.scaled_dot_product_attention"
@@ -143,15 +150,6 @@ def test_a_line_says_what_is_known_of_its_core(facts: dict[str, Any], line: str,
     assert text.startswith(line)
     assert note in text
     assert bool(text) == bool(line)
-
-
-def test_what_stands_in_the_way_is_said() -> None:
-    """In one line; so are values that are narrower than queries."""
-    capped = core("blocks.0.attn", **INLINE, obstacle="a soft cap at model.py:4")
-    narrow = core("blocks.1.attn", shapes=((2, 3, 7, 192), (2, 3, 7, 192), (2, 3, 7, 128)))
-    first, second = words.rewriting(analyse.seen(POINT, looks(cores=[capped, narrow])))
-    assert "a soft cap at model.py:4" in first
-    assert "padded to 192" in second
 
 
 def with_rows(of: Advice, **changes: dict[str, Any]) -> Advice:

@@ -1,5 +1,7 @@
 """The columns of rows of results."""
 
+import itertools
+
 import pytest
 
 from bench.analyse.rows import plain
@@ -10,22 +12,21 @@ from bench.store.table import COLUMNS
 from tests.make.points import vit_s
 from tests.make.results import timed
 
+EAGER, SDPA = plain(timed([vit_s()], {"eager": 0.02, "sdpa": 0.01}))
+
 
 def row(**changes: object) -> dict[str, object]:
     """Return a row of sdpa, which is faster than eager, with a label."""
-    *_, sdpa = plain(timed([vit_s()], {"eager": 0.02, "sdpa": 0.01}))
-    return {**sdpa, "label": "here", **changes}
+    return {**SDPA, "label": "here", **changes}
 
 
 def test_any_column_of_a_table_can_be_shown() -> None:
     """What is missing is empty, and a page sorts by the number itself."""
-    whole, *_ = plain(timed([vit_s()], {"eager": 0.02}, processes=1))
-    for name in COLUMNS:
+    for name, of in itertools.product(COLUMNS, (row(), EAGER)):
         column = columns.named(name, "eager")
-        for of in (row(), whole):
-            cell = column.cell(of)
-            assert cell.number == (of[name] if column.number and cell.text else None)
-            assert cell.text or of[name] is None or name in ("standing", "detail")
+        cell = column.cell(of)
+        assert cell.number == (of[name] if column.number and cell.text else None)
+        assert cell.text or of[name] is None or name in ("standing", "detail")
 
 
 @pytest.mark.parametrize(
@@ -37,16 +38,12 @@ def test_any_column_of_a_table_can_be_shown() -> None:
         ("settled", False, "False"),
         ("roofline_share", 0.678, "68%"),
         ("slowdown_high", 1.0301, "3.1%"),
+        ("latency_s", None, "oom"),
     ],
 )
 def test_a_cell_has_its_unit(name: str, value: object, text: str) -> None:
-    """What has no unit has three digits, a count all."""
-    assert columns.named(name, "eager").text(row(**{name: value}, standing="open")) == text
-
-
-def test_a_case_without_a_time_has_its_status() -> None:
-    """In place of the latency, so that a narrow terminal shows it too."""
-    assert columns.named("latency_s", "eager").text(row(status="oom", latency_s=None)) == "oom"
+    """What has no unit has three digits, a count all; a case without a time has its status in place of it."""
+    assert columns.named(name, "eager").text(row(**{"status": "oom", "standing": "open", name: value})) == text
 
 
 def test_a_page_has_the_columns_that_any_row_has() -> None:

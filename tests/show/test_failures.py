@@ -1,5 +1,6 @@
 """Reasons of failures, and what fails a point."""
 
+import itertools
 import re
 
 import pytest
@@ -10,6 +11,7 @@ from bench.plan.sweep import Sweep
 from bench.show.answer import points_of
 from bench.show.failures import failing, of_baseline, reasons, table
 from bench.show.terminal.console import rendered
+from bench.store.record import STATUSES
 from tests.make.points import vit_s
 from tests.make.results import results, timed
 
@@ -42,13 +44,13 @@ def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Ended
     assert [reason.brief for reason in failing(rows(*cases), None, lacks_device=False)] == expected
 
 
-@pytest.mark.parametrize("status", ["crashed", "incorrect", "error", "timeout", "oom", "unsupported", "skipped"])
-def test_a_baseline_that_failed_fails(status: str) -> None:
+def test_a_baseline_that_failed_fails() -> None:
     """Too little memory for it, or what it doesn't support, is a result; as a rival it fails nothing."""
-    ended = rows(OK, ("sdpa", status, "why"))
-    expected = [] if status in ("oom", "unsupported", "skipped") else [f"sdpa {status}"]
-    assert [reason.brief for reason in failing(ended, None, lacks_device=False, baseline="sdpa")] == expected
-    assert failing(ended, None, lacks_device=False, baseline="eager") == []
+    for status in STATUSES[1:]:
+        ended = rows(OK, ("sdpa", status, "why"))
+        expected = [] if status in ("oom", "unsupported", "skipped") else [f"sdpa {status}"]
+        assert [reason.brief for reason in failing(ended, None, lacks_device=False, baseline="sdpa")] == expected
+        assert failing(ended, None, lacks_device=False, baseline="eager") == []
 
 
 def test_a_baseline_without_a_time_is_told_first() -> None:
@@ -63,28 +65,22 @@ def test_a_baseline_without_a_time_is_told_first() -> None:
     assert of_baseline(points_of(results(cases, dict.fromkeys(cases, ("oom", "")))), "eager") == []
 
 
-def test_a_device_that_is_not_there_fails() -> None:
-    """All are unsupported then, which would be fine for a layer that no implementation can express."""
+def test_a_device_that_is_not_there_fails_and_statuses_replace_the_rule() -> None:
+    """All are unsupported then; what is asked for holds for shipped implementations and for a user's own alike."""
     without = rows(*((name, "unsupported", "no CUDA device") for name in ("eager", "sdpa")))
     (reason,) = failing(without, None, lacks_device=True)
     assert (reason.brief, reason.detail) == ("eager, sdpa unsupported", "no CUDA device")
     assert failing(without, None, lacks_device=False) == []
-
-
-@pytest.mark.parametrize(
-    ("statuses", "expected"),
-    [
-        ([], []),
-        (["incorrect"], ["mykernel:adapt"]),
-        (["unsupported"], ["mha"]),
-        (["unsupported", "incorrect", "oom"], ["mykernel:adapt", "mha"]),
-        (["oom"], []),
-    ],
-)
-def test_statuses_replace_the_rule(statuses: list[str], expected: list[str]) -> None:
-    """What is asked for holds for shipped implementations and for a user's own alike, and nothing else does."""
-    bad = failing(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True)
-    assert [name for reason in bad for name in reason.names] == expected
+    asked: tuple[list[str], ...] = ([], ["incorrect"], ["unsupported"], ["unsupported", "incorrect", "oom"], ["oom"])
+    found = [failing(rows(OK, OWN_WRONG, MHA), statuses, lacks_device=True) for statuses in asked]
+    own, mha = "mykernel:adapt", "mha"
+    assert [[*itertools.chain(*(reason.names for reason in bad))] for bad in found] == [
+        [],
+        [own],
+        [mha],
+        [own, mha],
+        [],
+    ]
 
 
 def test_a_number_in_a_reason_is_that_of_its_implementation() -> None:

@@ -57,7 +57,7 @@ def test_a_row_has_what_a_reader_compares() -> None:
 
 def test_a_letter_beside_a_row_is_explained() -> None:
     """Only letters that a row has."""
-    table = results(cases())
+    table = results(cases()[:4])
     table.loc[1, "throttle"] = "hardware slowdown"
     text = shown(table)
     assert line_with(text, "  sdpa ").endswith("  T")
@@ -122,15 +122,11 @@ def test_a_table_in_which_all_failed_can_be_shown(status: str) -> None:
     assert shown(results(cases()).iloc[:0]) == "no results\n"
 
 
-def test_colours_are_for_terminals_only() -> None:
-    """What to use stands out in green, and what failed in red."""
+def test_colours_are_for_terminals_and_a_comment_names_a_point_once() -> None:
+    """What to use is green, and what failed red; in Markdown a point stands in the row of the one to use."""
     table = results(cases(), {Case(AT[0], "mha"): ("oom", "")}, processes=10)
     assert "\x1b" not in shown(table)
     assert all(colour in shown(table, colour=True) for colour in ("\x1b[31m", "\x1b[1;32m"))
-
-
-def test_a_comment_names_a_point_once() -> None:
-    """In Markdown it stands in the first column, in the row of the one to use."""
-    lines = [line for line in markdown(blocks(results(cases()))).splitlines() if line.startswith("|")]
+    lines = [line for line in markdown(blocks(table)).splitlines() if line.startswith("|")]
     of_points = [line.split("|")[1].strip().partition(":")[0] for line in lines][:10]
     assert of_points == ["point", "---", "N=197", "", "", "", "N=50", "", "", ""]

@@ -1,22 +1,13 @@
 """Rows as plain values."""
 
-from bench.analyse.rows import measured, plain, unmeasured
-from bench.plan.case import Case
 from bench.show.rows import against_data_sheets, facts, reason
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 from tests.make.points import vit_s
-from tests.make.results import results
-
-CASES = [Case(vit_s(), name) for name in ("eager", "sdpa", "mha")]
 
 
-def test_rows_hold_plain_values_and_have_a_time_or_a_reason() -> None:
-    """What pandas calls NA is None; rows keep their order; a reason is one line."""
-    rows = plain(results(CASES, {CASES[2]: ("error", "RuntimeError:\n  bad\n")}))
-    assert [row["implementation"] for row in measured(rows)] == ["eager", "sdpa"]
-    (lost,) = unmeasured(rows)
-    assert (lost["latency_s"], lost["num_tokens"], reason(lost)) == (None, 197, "RuntimeError: bad")
-    assert rows[0]["detail"] is None
+def test_a_reason_is_one_line() -> None:
+    """Whatever an error's text looks like."""
+    assert reason({"status": "error", "detail": "RuntimeError:\n  bad\n"}) == "RuntimeError: bad"
 
 
 def test_facts_are_what_is_fixed() -> None:

@@ -1,4 +1,4 @@
-"""All that is said of a run agrees: each published one, some that stopped early, and the drill that reads them."""
+"""All that is said of a run agrees: each published one, some that stopped early, and what their reader finds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +10,11 @@ from bench.plan.sweep import Effort, Sweep
 from bench.show.charts import catalogue
 from bench.store import journal, plan
 from bench.store.record import Record
-from tests.drills import statements
-from tests.drills.statements import contradictions
 from tests.make import runs
 from tests.make.points import vit_s
 from tests.make.records import environment
 from tests.make.results import modelled
+from tests.show.statements import contradictions, of_answer, wrong_cells
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
 EVERY = sorted(path.parent for path in PUBLISHED.rglob("journal.jsonl"))
@@ -26,7 +25,7 @@ AT = [vit_s(num_tokens=tokens) for tokens in (50, 197, 577)]
 
 @pytest.fixture(autouse=True)
 def _no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the pictures of pages out, which say nothing that the drill reads."""
+    """Leave the pictures of pages out, which say nothing that is read here."""
     monkeypatch.setattr(catalogue, "KINDS", {})
 
 
@@ -82,7 +81,7 @@ def test_all_that_is_said_of_a_published_run_agrees(folder: Path) -> None:
     assert [*contradictions(folder)] == []
 
 
-# what the drill finds
+# what the reader finds
 
 
 ROW = {
@@ -103,8 +102,8 @@ RIGHT = {"latency": "70.2 ms ±2.6%", "vs eager": "1.57x [1.51, 1.62]", "within"
 )  # fmt: skip
 def test_a_number_that_is_not_that_of_its_row_is_found(wrong: dict[str, str]) -> None:
     """A bound is rounded up, everything else to the nearest; what is right is no contradiction."""
-    assert [*statements._wrong(RIGHT, ROW)] == []
-    assert len([*statements._wrong({**RIGHT, **wrong}, ROW)]) == 1
+    assert [*wrong_cells(RIGHT, ROW)] == []
+    assert len([*wrong_cells({**RIGHT, **wrong}, ROW)]) == 1
 
 
 ROWS = {
@@ -131,7 +130,7 @@ SAID = [
 )  # fmt: skip
 def test_a_sentence_that_the_rows_do_not_say_is_found(right: str, wrong: str) -> None:
     """And one that is missing: where another is faster, or where nothing is decided."""
-    assert [*statements.of_answer(SAID, ROWS)] == []
-    assert [*statements.of_answer([said.replace(right, wrong) for said in SAID], ROWS)]
+    assert [*of_answer(SAID, ROWS)] == []
+    assert [*of_answer([said.replace(right, wrong) for said in SAID], ROWS)]
     for left_out in range(3):
-        assert [*statements.of_answer(SAID[:left_out] + SAID[left_out + 1 :], ROWS)]
+        assert [*of_answer(SAID[:left_out] + SAID[left_out + 1 :], ROWS)]

@@ -1,11 +1,13 @@
 """What is drawn in a picture."""
 
+import functools
 import itertools
 from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from bench.show.charts.catalogue import drawn
@@ -24,12 +26,17 @@ def main(of: Picture) -> Axes:
 
 def texts(of: Picture) -> list[Text]:
     """Return all visible text of a picture, in its place."""
-    of.figure.draw_without_rendering()
-    every = [each for each in of.figure.findobj(Text) if isinstance(each, Text)]
+    return _drawn(of.figure)
+
+
+@functools.lru_cache(maxsize=16)
+def _drawn(figure: Figure) -> list[Text]:
+    figure.draw_without_rendering()
+    every = [each for each in figure.findobj(Text) if isinstance(each, Text)]
     # Matplotlib has ticks beyond an axis too, and doesn't draw them
     beyond = {
         tick.label1
-        for axis in (main(of).xaxis, main(of).yaxis)
+        for axis in (figure.axes[0].xaxis, figure.axes[0].yaxis)
         for tick in axis.get_major_ticks()
         if not min(axis.get_view_interval()) <= tick.get_loc() <= max(axis.get_view_interval())
     }

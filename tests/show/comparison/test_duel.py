@@ -48,28 +48,20 @@ def test_the_answer_comes_first_everywhere(each: Change) -> None:
     assert json.loads(as_json(shown, COMMAND))["headline"] == answer
 
 
-def test_no_two_verdicts_read_alike() -> None:
-    """Without their numbers and reasons the answers still differ."""
+def test_no_two_verdicts_read_alike_and_sides_that_are_implementations_are_named() -> None:
+    """Without their numbers and reasons the answers still differ; a name of code keeps its letters."""
     changes = [of(*FAST), of(*EQUAL), of(*UNSURE), of(*SLOW), *LOST[:2]]
     assert len({headline(outcome(each)).partition(":")[0] for each in changes}) == len(OF_SIDES)
+    answers = [headline(outcome(each, names=("eager", "mine:attend"))) for each in changes]
+    assert all("mine:attend" in answer for answer in answers)
+    assert ["eager" in answer for answer in answers] == [True] * 5 + [False]
 
 
-@pytest.mark.parametrize("each", [of(*FAST), of(*EQUAL), of(*UNSURE), of(*SLOW), LOST[1]], ids=lambda of: of.verdict)
-def test_sides_that_are_implementations_are_named(each: Change) -> None:
-    """A name of code keeps its letters, and what both are compared by has its name too."""
-    answer = headline(outcome(each, names=("eager", "mine:attend")))
-    assert "mine:attend is " in answer
-    assert ("eager" in answer) == (each is not LOST[1])
-
-
-@pytest.mark.parametrize(
-    ("memory", "words"), [(690, "31% less memory"), (1310, "31% more memory"), (1001, "the same memory"), (None, "")]
-)
-def test_the_answer_on_one_point_has_the_ratio_and_the_memory(memory: int | None, words: str) -> None:
+def test_the_answer_on_one_point_has_the_ratio_and_the_memory() -> None:
     """Memory that isn't known is not mentioned."""
-    answer = headline(outcome(of(*FAST, memory_bytes=memory)))
-    assert "1.50x [1.40, 1.60]" in answer
-    assert answer.endswith(f"; {words}" if words else "]")
+    ends = {690: "; 31% less memory", 1310: "; 31% more memory", 1001: "; the same memory", None: "]"}
+    answers = {headline(outcome(of(*FAST, memory_bytes=memory))): end for memory, end in ends.items()}
+    assert all("1.50x [1.40, 1.60]" in answer and answer.endswith(end) for answer, end in answers.items())
 
 
 def test_what_is_not_decided_may_take_longer() -> None:
@@ -103,28 +95,23 @@ def test_what_is_allowed_is_said_beside_the_answer() -> None:
     assert "1.25%" not in said(outcome(of(*FAST)))
 
 
-@pytest.mark.parametrize("allow", [None, 0.5])
-def test_outputs_that_were_not_compared_are_said_first(allow: float | None) -> None:
+def test_outputs_that_were_not_compared_are_said_first() -> None:
     """Two layers are no such case."""
-    shown = outcome(of(*FAST), weights=DIFFER, allow=allow)
-    assert headline(shown).endswith("Weights differ: outputs not compared")
-    assert ("are not allowed" in said(shown)) == (allow is not None)
+    for allow in (None, 0.5):
+        shown = outcome(of(*FAST), weights=DIFFER, allow=allow)
+        assert headline(shown).endswith("Weights differ: outputs not compared")
+        assert ("are not allowed" in said(shown)) == (allow is not None)
     assert "Weights" not in headline(outcome(of(*FAST), weights=None))
 
 
 # facts
 
 
-def test_kernels_of_one_side_alone_are_said() -> None:
-    """Nothing is said of kernels that both ran, or of a side without a time."""
+def test_kernels_of_one_side_alone_and_the_largest_error_are_said() -> None:
+    """Nothing is said of kernels that both ran, of a side without a time, or of outputs that were not compared."""
     shown = outcome(of(*FAST, kernels="aten::bmm;aten::_flash_attention"), of(*FAST, tokens=9))
     assert facts(shown, "kernels") == ["kernels of after alone: aten::_flash_attention"]
-    assert not facts(outcome(of(*FAST)), "kernels")
-    assert not facts(outcome(LOST[0]), "kernels")
-
-
-def test_the_largest_error_is_said_if_outputs_were_compared() -> None:
-    """Beside its tolerance; two layers have none."""
+    assert [*facts(outcome(of(*FAST)), "kernels"), *facts(outcome(LOST[0]), "kernels")] == []
     judged = of(*FAST, error=2e-7, tolerance=1e-5), of(*FAST, tokens=9, error=4e-7, tolerance=1e-5)
     lines = [facts(outcome(*judged, weights=way), "outputs") for way in (SAME, DIFFER, None)]
     assert ["4e-07" in "".join(each) for each in lines] == [True, False, False]

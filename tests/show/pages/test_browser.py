@@ -10,10 +10,6 @@ import pytest
 from selenium import webdriver
 
 from bench.analyse.analysed_run import AnalysedRun
-from bench.show.pages.run import write
-from bench.store import profile as store
-from tests.make import runs
-from tests.make.profiles import graph, profile
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
@@ -103,14 +99,10 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     started.driver.quit()
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the page of a run of `quick` with profiles, of which one has a long name."""
-    run = runs.quick(tmp_path_factory.mktemp("quick") / "run")
-    (run / store.TRACES).mkdir()
-    for each in (graph(mode="train"), profile("eager"), profile("mine:" + "kernel" * 30)):
-        store.save(each, run)
-    return write(AnalysedRun(run))
+@pytest.fixture
+def page(wide: AnalysedRun) -> Path:
+    """Return the page of a run."""
+    return wide.page
 
 
 def rows(chromium: Browser, column: int = 1) -> list[str]:
@@ -119,9 +111,8 @@ def rows(chromium: Browser, column: int = 1) -> list[str]:
     return list(chromium.run(f"return {shown}.map((row) => row.cells[arguments[0]].textContent)", column))
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [420, 1280])
-def test_everything_can_be_read(chromium: Browser, page: Path, dark: bool, width: int) -> None:
+@pytest.mark.parametrize(("width", "dark"), [(420, True), (1280, False)], ids=["small and dark", "wide and light"])
+def test_everything_can_be_read(chromium: Browser, page: Path, width: int, dark: bool) -> None:
     """Nothing reaches beyond the window or scrolls inside it, every text has contrast, and the console is silent."""
     chromium.open(page, dark=dark, width=width)
     chromium.unfold()

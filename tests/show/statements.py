@@ -1,14 +1,13 @@
-"""Check that all that is told of runs agrees with their rows: python -m tests.drills.statements RUN….
+"""A reader of what commands print of a run: it finds the numbers and sentences that aren't those of its rows.
 
 It reads what a user sees: the end of a run, what `show` prints, the page, and the comment of a duel. No code of the
 suite decides what the texts mean: every number of every table, and each sentence on what to use, must be that of the
-rows, rounded as it is shown. It ends with 1 if one isn't.
+rows, rounded as it is shown.
 """
 
 import html
 import math
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -35,17 +34,6 @@ Line = dict[str, str]
 """The cells of a line of a table by heading."""
 
 
-def main(runs: Sequence[str]) -> int:
-    """Print what contradicts in each run, and return whether anything does."""
-    found = 0
-    for run in runs:
-        lines = [*contradictions(Path(run))]
-        print(f"{run}: {f'{len(lines)} contradictions' if lines else 'all statements agree'}", flush=True)
-        print(*(f"  {line}" for line in lines), sep="\n", end="\n" if lines else "")
-        found += len(lines)
-    return int(found > 0)
-
-
 def contradictions(run: Path) -> Iterator[str]:
     """Yield a line for each number and each sentence that isn't that of the rows."""
     saved = AnalysedRun(run)
@@ -69,7 +57,7 @@ def contradictions(run: Path) -> Iterator[str]:
             yield f"{where}: no table of rows was read"
         for label, name, line in told:
             if row := every.get(label, {}).get(name):
-                yield from (f"{where}: {label} {name}: {problem}" for problem in _wrong(line, row))
+                yield from (f"{where}: {label} {name}: {problem}" for problem in wrong_cells(line, row))
             else:
                 yield f"{where}: {label} {name} is no row"
     measured = {at.label: _by_rank(at.rows) for at in points}
@@ -119,7 +107,7 @@ def _named(table: Sequence[Line], labels: Sequence[str]) -> Iterator[tuple[str, 
             yield label, name, line
 
 
-def _wrong(line: Line, row: Row) -> Iterator[str]:
+def wrong_cells(line: Line, row: Row) -> Iterator[str]:
     """Yield each cell of a line that isn't what its row says."""
     for heading, cell in line.items():
         if not cell or row["status"] != "ok":
@@ -255,7 +243,3 @@ def _of_duel(saved: AnalysedRun, every: Mapping[str, Mapping[str, Row]]) -> Iter
     for line, of in zip(table, every.values(), strict=True):
         if line["speed-up"] and not _is_ratio(line["speed-up"], of[after]):
             yield f"{line['speed-up']}, its row has {of[after]['speedup']}"
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
