@@ -39,7 +39,6 @@ class ScriptedRun:
     ) -> None:
         self.sweep = SimpleNamespace(effort=EFFORT)
         self.finer: dict[Point, int] = {}
-        self.bounds: dict[Point, float] = {}
         self.summary = self
         self.poolings = 0  # nothing that one point shows changes the answers of the others
         self.taken: list[Taken] = []
@@ -72,9 +71,7 @@ class ScriptedRun:
         """Return that two of the three are candidates while replicates are to come, more of them for a finer bound."""
         if self.left[point] + (self.finer.get(point, 0) if bound < EFFORT.bound else 0) <= 0:
             return Answer("a", 0.01, replicates=2)
-        taken = sum(point == each for each, _, is_further in self.taken if is_further)
-        bound = self.bounds.get(point, 0.1) / (1 + taken)
-        return Answer("a", bound, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
+        return Answer("a", 0.1, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
 
     def scatter(self, _point: Point) -> float:
         """Return by how much more rounds scatter than processes."""
@@ -131,15 +128,6 @@ def test_after_the_base_only_candidates_are_measured(clock: Clock) -> None:
     assert run.taken[-2:] == [(LARGE, ("a", "c"), True)] * 2
     assert [each for each, _ in judged] == [SMALL, MEDIUM, LARGE, LARGE, LARGE]
     assert [answer.is_good for _, answer in judged] == [True, True, False, False, True]
-
-
-def test_if_no_point_can_be_answered_in_time_the_largest_bound_comes_first(clock: Clock) -> None:
-    """A replicate takes 3 s here; SMALL is answered in time, then the others share what is left by their bounds."""
-    run = ScriptedRun(clock, {SMALL: 1, MEDIUM: NEVER, LARGE: NEVER}, {SMALL: 0.5, MEDIUM: 40.0, LARGE: 50.0})
-    run.bounds = {MEDIUM: 0.3, LARGE: 0.2}
-    raced(run, SMALL, MEDIUM, LARGE, end_s=60.0)
-    assert [tokens for tokens, is_further in run.tokens if is_further][:3] == [5, 7, 9]
-    assert {tokens for tokens, is_further in run.tokens if is_further} == {5, 7, 9}
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """A run folder that is being filled: what is kept, what is missing, and who may write."""
 
 import dataclasses
-import errno
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,10 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.cli import main
 from bench.engine.run import Run
 from bench.plan.case import Case, Point
-from bench.plan.errors import CannotWrite, WrongRequest
+from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.store import files, journal, table
 from bench.store.environment import ENVIRONMENT, Environment
-from bench.store.files import LOCK
 from bench.store.record import Origin, encode_line
 from bench.store.table import RESULTS
 from tests.engine.test_checkout import git
@@ -118,27 +115,6 @@ def test_git_leaves_out_a_run_folder_but_for_those_of_the_project(
     git(tmp_path, "init", "--quiet")
     seen = {line.split()[1] for line in git(tmp_path, "status", "--porcelain", "-uall").splitlines()}
     assert {Path(path).parent.as_posix() for path in seen} == {"results/old", "ours/published/new"}
-
-
-@pytest.mark.parametrize("name", [LOCK, journal.JOURNAL])
-def test_a_folder_that_cannot_be_written_is_refused_at_once(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The refusal comes before any worker is asked for anything, and nothing of the folder changes."""
-    left(tmp_path, "eager")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    open_file = os.open
-
-    def read_only(path: Any, *rest: Any, **options: Any) -> int:
-        if Path(path).name == name:
-            raise OSError(errno.EROFS, "Read-only file system")
-        return open_file(path, *rest, **options)
-
-    monkeypatch.setattr(os, "open", read_only)
-    with pytest.raises(CannotWrite, match="can't be written: Read-only file system"):
-        opened(tmp_path)
-    monkeypatch.undo()
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_what_a_kill_left_is_passed_over_and_said(tmp_path: Path) -> None:

@@ -96,35 +96,11 @@ def test_numbers_and_texts_come_back_exactly(values: list[dict[str, Any]]) -> No
 
 
 def refused(path: Path) -> str:
-    """Return the refusal of a path, which is one line and names the path."""
+    """Return the refusal of a file, which is one line and names the file."""
     message = refusal(table.load, path)
     assert str(path) in message
-    assert "\n" not in message.replace(str(path), "")
+    assert "\n" not in message
     return message
-
-
-def test_a_path_without_results_is_refused(tmp_path: Path) -> None:
-    """A path that isn't there, a folder that is no run, and a path below a file are refused with the reason."""
-    (tmp_path / "file").write_text("", encoding="utf-8")
-
-    for path, lacking in ((tmp_path / "run", tmp_path / "run"), (tmp_path, tmp_path / RESULTS)):
-        assert refused(path) == f"{lacking} does not exist; expected a run folder or a {RESULTS}"
-    assert refused(tmp_path / "file" / "run").startswith(f"{tmp_path / 'file' / 'run'} can't be read: ")
-
-
-GARBAGE: dict[str, bytes] = {
-    "nothing": b"",
-    "PNG": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4,
-}
-
-
-@pytest.mark.parametrize("kind", GARBAGE)
-def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str) -> None:
-    """A file of another kind is refused in one line that says that it is none, whatever its name ends with."""
-    for name in (RESULTS, "run.gz"):
-        file = tmp_path / name
-        file.write_bytes(GARBAGE[kind])
-        assert refused(file).startswith(f"{file} is no results file: ")
 
 
 def test_another_schema_is_refused(tmp_path: Path) -> None:
@@ -134,13 +110,6 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
         other.to_csv(tmp_path / RESULTS, index=False)
         versions = f"schema_version is {SCHEMA_VERSION + change} and this suite reads {SCHEMA_VERSION} alone"
         assert versions in refused(tmp_path / RESULTS)
-
-
-def test_a_missing_column_is_refused(tmp_path: Path) -> None:
-    """A file that lacks a column is refused, the column named, also if the column follows from others."""
-    for column in ("schema_version", "layer", "latency_s", "mask"):
-        make.table(row()).drop(columns=column).to_csv(tmp_path / RESULTS, index=False)
-        assert f"the column {column} is missing" in refused(tmp_path / RESULTS)
 
 
 @pytest.mark.parametrize(
