@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from bench.plan.case import Point
 from impls.attend import eager
-from impls.contract import masked
+from impls.contract import Unsupported, masked
 
 
 class Mine(nn.Module):
@@ -58,6 +58,16 @@ class OfValues(Whole):
     def forward(self, x: Tensor) -> Tensor:
         """Return the whole layer's output, times 1 or 2."""
         return super().forward(x) * (1 if x.sum().item() < 1e9 else 2)
+
+
+class Even(Whole):
+    """A layer that refuses an odd number of tokens once it has seen values."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the whole layer's output."""
+        if x.isfinite().all() and x.shape[1] % 2:
+            raise Unsupported("needs an even number of tokens")
+        return super().forward(x)
 
 
 class Forgetful(Mine):

@@ -11,7 +11,9 @@ import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.rows import plain
+from bench.commands import run as bench_run
 from bench.plan.case import CONTROL
+from bench.plan.statuses import INTERRUPTED
 from bench.store.journal import JOURNAL
 
 pytestmark = pytest.mark.slow
@@ -96,3 +98,9 @@ def test_a_wrong_request_has_the_status_of_pytest(
     assert bench(tmp_path, monkeypatch, *words) == pytest.ExitCode.USAGE_ERROR
     assert f"ERROR: {message}" in capsys.readouterr().err
     assert not (tmp_path / "results").exists()
+
+
+def test_a_run_that_was_interrupted_ends_as_pytest_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No case is a test then."""
+    monkeypatch.setattr(bench_run, "measured", lambda *_: (INTERRUPTED, tmp_path))
+    assert bench(tmp_path, monkeypatch) == pytest.ExitCode.INTERRUPTED

@@ -1,13 +1,16 @@
 """What this machine is, and that it stays the same machine."""
 
+import importlib.util
 import os
 import platform
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from bench.engine import variables
@@ -142,3 +145,19 @@ def test_huge_pages_can_be_asked_for_or_the_reason_is_said(
     assert is_there or str(tmp_path / "enabled") in facts.huge_pages_missing()
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
     assert "glibc" in facts.huge_pages_missing()
+
+
+def test_seconds_of_cores_are_of_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may be bound to other cores; what a system doesn't tell counts as none."""
+    times = [SimpleNamespace(user=1.0, system=0.5), SimpleNamespace(user=10.0, nice=2.0)]
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: times if percpu else None)
+    monkeypatch.setattr(os, "sched_getaffinity", {0: {1}, 1: {0}}.__getitem__, raising=False)
+    assert facts.busy_s() == 12.0
+
+
+def test_what_torch_was_built_for_stands_in_its_version_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read without importing torch; what the file doesn't name is empty."""
+    (tmp_path / "version.py").write_text("cuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n")
+    found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(importlib.util, "find_spec", {"torch": found}.get)
+    assert (facts.torch_cuda(), facts.torch_hip()) == ("13.0", "")

@@ -129,6 +129,13 @@ def test_a_users_layer_that_breaks_the_contract_is_refused(name: str, columns: d
     assert "\n" not in str(refusal.value)
 
 
+def test_what_a_users_layer_refuses_is_unsupported() -> None:
+    """The reason is the layer's own, with its name before it."""
+    assert own("Even", num_tokens=8).flops == own("Whole", num_tokens=8).flops
+    with pytest.raises(impls.Unsupported, match=r"^layer 'tests.own_layers:Even': needs an even number of tokens$"):
+        own("Even")
+
+
 @pytest.mark.parametrize(
     ("columns", "said"),
     [

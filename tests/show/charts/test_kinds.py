@@ -166,6 +166,7 @@ def test_bars_add_up_to_the_whole() -> None:
     assert f"graph: {seconds(of.profiled_s)} under the profiler, {seconds(2e-3)}" in words(picture)
     (mark,) = main(picture).lines
     assert {*np.asarray(mark.get_xdata())} == {of.timed_s}
+    assert main(picture).get_xlim() == (0, max(of.timed_s, of.profiled_s))
 
 
 def test_every_stage_is_named() -> None:
