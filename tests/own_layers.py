@@ -108,16 +108,6 @@ class Misstating(Whole):
         return point.num_tokens, point.token_len
 
 
-class ChangesAView(Whole):
-    """A layer that can be called without gradients alone: it changes one of several views in place."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the whole layer's output, twice its first half and once its second."""
-        first, second = super().forward(x).chunk(2, dim=-1)
-        first *= 2
-        return torch.cat((first, second), dim=-1)
-
-
 class OfTwenty(Whole):
     """A layer of twenty tokens."""
 

@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.commands import NAMES, USUAL
+from bench.commands import NAMES
 from bench.machine import signals
 from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
@@ -44,17 +43,6 @@ def run(tmp_path: Path) -> Path:
 
 
 # what a command is
-
-
-def test_the_help_begins_with_what_most_people_need(capsys: pytest.CaptureFixture[str]) -> None:
-    """Five commands, then all others, each on a line with what it does."""
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    text = capsys.readouterr().out
-    names = re.findall(r"^  (\w+) +[A-Z]", text, re.MULTILINE)
-    assert tuple(names) == NAMES
-    assert text.index("advise") < text.index("all other commands:") < text.index("  list ")
-    assert len(USUAL) == 5
 
 
 def test_help_imports_nothing_that_is_slow() -> None:

@@ -75,14 +75,6 @@ def test_a_part_has_a_line_and_a_failed_one_the_end_of_its_output(
     assert below in "\n".join(others)
 
 
-def test_every_part_is_a_function_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
-    """A wrong request ends before anything is tried."""
-    assert [part for part in drill.PARTS if not callable(getattr(drill, part))] == []
-    with pytest.raises(SystemExit) as end:
-        drill.main([str(tmp_path), "--parts", "corrects"])
-    assert end.value.code == 2
-
-
 def test_rows_that_are_missing_or_bad_fail_a_part() -> None:
     """The text has the reason of each."""
     rows = [("eager", "ok", ""), ("sdpa_cudnn", "unsupported", "no cuDNN"), ("sdpa", "error", "no kernel")]
@@ -109,27 +101,3 @@ def test_kernels_of_known_length_read_in_proportion(gpu: Gpu, on_gpu: Drill, mon
     monkeypatch.setattr(cuda, "_sleep", lambda cycles: gpu.launch(cycles / CLOCK_HZ + 1e-4))
     with pytest.raises(FailedError, match=r"off by -5\.2%"):
         drill.known(on_gpu)
-
-
-def test_a_slowed_host_keeps_the_device_time(gpu: Gpu, on_gpu: Drill) -> None:
-    """Its pause is in no timing."""
-    line = drill.slowed(on_gpu, lambda pause_s: setattr(gpu, "now_s", gpu.now_s + pause_s))
-    assert "with 1 ms of the host 266.7 us" in line
-
-
-@pytest.mark.parametrize(
-    ("at_30_us", "at_1_ms", "off"), [(1.019, 0.991, "0 off"), (0.979, 1.0, "1 off"), (1.0, 1.011, "1 off")]
-)
-def test_twins_are_within_one_percent_behind_a_hold(
-    at_30_us: float, at_1_ms: float, off: str, on_gpu: Drill, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Within 2 % in short calls."""
-    rows = [("control", at_30_us, 3e-5), ("control", at_1_ms, 1e-3), ("sdpa", 1.0, 1e-3)]
-    table = pd.DataFrame(rows, columns=["implementation", "speedup", "latency_s"])
-    monkeypatch.setattr(Drill, "bench", lambda *_words: table)
-    try:
-        line = drill.twins(on_gpu)
-    except FailedError as reason:
-        line = f"failed: {reason}"
-    assert f"{at_30_us:.3f} at 30 us; {at_1_ms:.3f} at 1000 us; {off}" in line
-    assert line.startswith("failed") is (off != "0 off")

@@ -43,14 +43,6 @@ def test_in_a_checkout_the_name_of_the_package_is_the_same_module() -> None:
     assert contract.__spec__.name == "impls.contract"
 
 
-@pytest.mark.parametrize("same", ["import benchmark", "from bench_of import a", "from . import bench", "x = impls.f"])
-def test_only_imports_of_ours_get_the_name_of_the_package(same: str) -> None:
-    """All others stay."""
-    ours = "if x:\n    import impls\nfrom bench.plan import case\n"
-    of_package = "if x:\n    from attention_bench import impls\nfrom attention_bench.bench.plan import case\n"
-    assert hatch_build.rewritten(ours + same) == of_package + same
-
-
 def test_no_module_of_the_package_names_one_of_a_checkout(site: Path) -> None:
     """Neither an import nor a text: names in texts follow from the name of the module that has them."""
     files = [*(site / "attention_bench").rglob("*.py")]

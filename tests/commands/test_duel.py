@@ -17,8 +17,6 @@ from bench.machine.quiet import Preflight
 from bench.plan import names
 from bench.plan.case import AFTER, BEFORE, CONTROL
 from bench.plan.sides import SAME
-from bench.plan.statuses import INTERRUPTED
-from bench.plan.sweep import Sweep
 from bench.plan.verdicts import DIFFERENT, FASTER
 from bench.store.table import load
 from tests.engine import threads
@@ -43,25 +41,6 @@ def tiny(scripted_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 PYTHONS = ["--python", sys.executable, "--python", sys.executable]
-
-
-@pytest.mark.parametrize(
-    ("line", "tokens"),
-    [("", [197]), ("--mask causal --num-tokens 5,7", [5, 7]), ("--sweep decode --num-tokens 9", [9])],
-)
-def test_each_point_has_40_seconds(line: str, tokens: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unless a time is given. Options and sweeps say the points, as those of a run do; else there is one."""
-    asked: list[Sweep] = []
-
-    def begin(sweep: Sweep, *_: object) -> None:
-        asked.append(sweep)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(duel, "Duel", begin)
-    for more in ([], ["--within", "7s"]):
-        assert main(["duel", "eager", "sdpa", *line.split(), *more]) == INTERRUPTED
-    assert sorted({each.num_tokens for each in asked[0].points}) == tokens
-    assert [sweep.effort.within_s for sweep in asked] == [40.0 * len(asked[0].points), 7.0]
 
 
 @pytest.mark.parametrize(

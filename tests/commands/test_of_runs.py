@@ -55,14 +55,6 @@ HOSTILE = (
 """What other programs may have said."""
 
 
-def test_the_default_fits_in_100_columns(run: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all implementations of each point below what to use there."""
-    monkeypatch.setenv("COLUMNS", "100")
-    lines = printed("show", run).splitlines()
-    assert max(map(len, lines)) <= 100
-    assert [line.split(":")[0] for line in lines if line.startswith("N=")] == ["N=50", "N=197", "N=577"]
-
-
 def test_a_csv_of_some_rows_is_a_results_file(run: Path, printed: Printed, tmp_path: Path) -> None:
     """It has all columns of results.csv, with the same numbers."""
     some = tmp_path / "some.csv"
@@ -185,13 +177,6 @@ def test_a_file_holds_what_is_printed(base: Path, worse: Path, tmp_path: Path, f
     written = (tmp_path / "out").read_text(encoding="utf-8")
     assert [line.rstrip() for line in written.splitlines()] == [line.rstrip() for line in output.out.splitlines()]
     assert ("2 rows are slower" in output.err) == (form == "csv")
-
-
-def test_what_changed_is_listed_or_all_rows(base: Path, worse: Path, printed: Printed) -> None:
-    """In tables that fit into 100 columns."""
-    short, long = (printed("compare", base, worse, *words, status=1) for words in ([], ["--all"]))
-    assert ["\nequivalent " in text for text in (short, long)] == [False, True]
-    assert max(len(line) for line in long.splitlines() if line.startswith(("slower ", "equivalent "))) <= 100
 
 
 def test_a_control_that_is_right_is_no_row_of_a_comparison(base: Path, tmp_path: Path, printed: Printed) -> None:

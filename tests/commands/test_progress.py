@@ -78,16 +78,6 @@ class Shown:
         return re.findall(r"^\[.*", self.written(), re.MULTILINE)
 
 
-def test_it_opens_with_the_size_of_the_sweep_and_where_results_go() -> None:
-    """The reader knows what is about to happen before the first worker is there; a long path stays in one piece."""
-    folder = "/a/path/with-many-parts" * 6
-    first, *rest = Shown(folder=folder).written().splitlines()
-    assert first.startswith("sweep tiny: 2 points × 3 implementations, 2 processes")
-    assert {f"results go to {folder}", "starting workers (importing torch) …", "warning: the machine is busy"} <= {
-        *rest
-    }
-
-
 @pytest.mark.parametrize(
     ("sweep", "words"),
     [

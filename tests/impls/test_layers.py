@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-from impls.layers.attention import Attention
 from impls.layers.conv import ConvSelfAttention
 from impls.layers.patch import PatchAttention
 from impls.layers.self_attention import SelfAttention
@@ -87,29 +86,6 @@ def test_output_is_the_formula(formula: Callable[[Any, Array], Array], layer: nn
         nn.init.normal_(parameter, std=0.3)  # conv's weight of the residual is 0 at first
     tokens = normal(*x, dtype=torch.float64)
     assert distance(layer.double()(tokens), formula(layer, array(tokens))) < ROUNDING
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: ViTAttention(49, 100, 3), "divisible.*chan=100.*=3"),
-        (lambda: ViTAttention(49, 64, 0), "divisible.*chan=64.*=0"),
-        (lambda: Attention(12, 10, 4, num_tokens=10), "got 10, 4, None"),
-        (lambda: Attention(12, 16, 4, num_tokens=10, num_kv_heads=3), "got 16, 4, 3"),
-        (lambda: Attention(12, 12, 2, num_tokens=10, rope="axial"), "multiple of 4 .* got 6"),
-        (lambda: PatchAttention(heads=5), "embed_dim=64, heads=5"),
-        (lambda: PatchAttention()(normal(1, 3, 30, 32)), "patch_size=4, got 30×32"),
-        (lambda: ConvSelfAttention(7), "least 8.*got 7"),
-    ],
-)
-def test_what_a_layer_cannot_be_is_refused(make: Callable[[], object], words: str) -> None:
-    """A ValueError has the numbers.
-
-    Channels that heads can't share, heads that groups can't, rows and columns without a pair each, sides that patches
-    don't cover, no key channel.
-    """
-    with pytest.raises(ValueError, match=words):
-        make()
 
 
 def test_the_notebooks_shapes() -> None:

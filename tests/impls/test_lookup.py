@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from impls import IMPLEMENTATIONS, Unresolved, Unsupported, build, with_attend
+from bench.plan import names
+from impls import IMPLEMENTATIONS, Unresolved, Unsupported, build
 from impls.attend import eager
+from impls.catalogue import name_of
 from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from impls.lookup import attend_of, compiles, resolve, versions
-from impls.packing import packs
 from tests.impls.reference import normal
 
 USER_MODULE = """
@@ -66,7 +67,9 @@ def test_a_known_name_is_its_adapter() -> None:
 
 @pytest.mark.parametrize("name", ["users_kernel:adapt", "users_kernel:box.inner.adapt", "installed"])
 def test_a_users_adapter_has_a_name(name: str) -> None:
-    """An adapter of one's own is named by `module:attribute`, dotted too, and by its entry point."""
+    """An adapter of one's own is named by `module:attribute`, dotted too, and by its entry point; a plan takes both."""
+    assert not names.mistakes([name], None)
+    assert name_of(name).is_own
     layer, x = nn.Linear(4, 4), normal(2, 4)
     assert (build(layer, name)(x) - layer(x)).allclose(x.new_ones(()), atol=1e-6)
 
@@ -119,25 +122,9 @@ def test_a_layer_without_the_core_of_ours_has_no_other_one() -> None:
         build(nn.Linear(3, 3), "eager")
 
 
-class Whole(nn.Module):
-    """An adapter that is a class of modules."""
-
-    def __init__(self, layer: nn.Module, *, size: int = 1) -> None:
-        super().__init__()
-        self.layer, self.size = layer, size
-
-
 def taking(parameters: str) -> Any:
     """Return a function with these parameters."""
     return eval(f"lambda {parameters}: None")  # noqa: S307 - these texts
-
-
-def test_an_attend_is_known_by_its_parameters() -> None:
-    """A core may have another name for its scale, or a default; what takes a layer is an adapter."""
-    attends = [*map(taking, ("q, k, v, s", "q, k, v, scale=1.0, b=1, *, mask=None", "q, _k, _v, *_"))]
-    assert [attend_of(each, "package:attend") for each in attends] == attends
-    for adapt in (lambda layer: layer, lambda layer, *, _block=1: layer, Whole, with_attend(attends[0])):
-        assert attend_of(adapt, "package:adapt") is None
 
 
 class OfSizes(nn.Module):
@@ -190,17 +177,3 @@ def test_what_is_lacking_is_said_before_anything_is_imported(monkeypatch: pytest
 
 def _missing(package: str) -> str:
     raise importlib.metadata.PackageNotFoundError(package)
-
-
-def test_the_catalogue_says_which_cores_take_packed_items() -> None:
-    """The flag of an entry is what its core declares; those that need a GPU to be made are left out."""
-    layer = ViTAttention(8, 8, 2, lengths="uniform")
-
-    def takes_packed(name: str) -> bool:
-        try:
-            return packs(resolve(name)(layer))
-        except Unsupported:  # it takes no mask of padding
-            return False
-
-    cores = [name for name, of in IMPLEMENTATIONS.items() if of.adapter.startswith("attend.") and not of.on_gpu]
-    assert {*filter(takes_packed, cores)} == {name for name in cores if IMPLEMENTATIONS[name].packs}

@@ -38,13 +38,3 @@ def test_what_a_core_makes_apart_is_made_once_for_a_batch() -> None:
     loop = impls.build(layer(), "loop")
     pack(loop, (2, 1), 4, CPU)
     assert asked(loop, ())["packing"].made is None
-
-
-def test_a_packing_has_tensors_of_one_kind() -> None:
-    """Those of inference mode are of another kind, for which a compiled core is compiled again."""
-    core = impls.build(layer(), "nested")
-    with torch.inference_mode():
-        pack(core, (3, 1, 2), 5, CPU)
-    packing = asked(core, ())["packing"]
-    assert not packing.offsets.is_inference()
-    assert not packing.made[0].is_inference()

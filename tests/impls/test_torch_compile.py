@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from impls import build, compiles
+from impls import build
 from impls.layers.vit import ViTAttention
 from tests.impls.reference import normal
 
@@ -39,8 +39,3 @@ def test_each_shape_is_compiled_in_its_first_call(name: str, monkeypatch: pytest
     assert [(2, tokens, 6) in shapes for tokens, shapes in zip((5, 6), graphs, strict=True)] == [True] * 2
     assert isinstance(implementation, nn.Module)
     assert list(implementation.named_parameters()) == list(layer.named_parameters())
-
-
-def test_what_is_marked_as_compiling() -> None:
-    """A run of these without a graph would be a fallback."""
-    assert [name for name in ("flex", "compiled_sdpa", "sdpa") if compiles(name)] == ["flex", "compiled_sdpa"]

@@ -2,8 +2,6 @@
 
 import importlib.util
 import os
-import platform
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,29 +91,6 @@ def test_cores_are_those_that_the_process_may_use() -> None:
     assert 1 <= facts.physical_cores() <= facts.visible_cores() <= (os.cpu_count() or 1)
 
 
-CPUINFO = "processor : 0\nmodel name : A CPU @ 2 GHz\nflags : {flags}\n\nprocessor : 1\nmodel name : Another\n"
-
-
-def test_cpu_flags_are_a_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags in another order are the same, one less is not, none have no hash; the model is the first processor's.
-
-    Where the system lists no processor the model is at least the architecture.
-    """
-    file = tmp_path / "cpuinfo"
-    monkeypatch.setattr(facts, "Path", lambda _: file)
-    assert facts.cpu_model() != ""
-    assert facts.cpu_flags() == ""
-
-    def flags(words: str) -> str:
-        file.write_text(CPUINFO.format(flags=words), encoding="utf-8")
-        assert facts.cpu_model() == "A CPU @ 2 GHz"
-        return facts.cpu_flags()
-
-    assert flags("sse avx2") == flags("avx2  sse") != flags("sse")
-    assert re.fullmatch(r"[0-9a-f]{12}", flags("sse"))
-    assert flags("") == ""
-
-
 def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The least that a control group or one above it has left counts; `max` is no limit."""
     own = tmp_path / "job" / "step"
@@ -127,24 +102,6 @@ def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytes
     assert facts.available_bytes() == 3000
     (own.parent / "memory.stat").write_text("anon 1200\ninactive_file 600\nactive_file 200\n")
     assert facts.available_bytes() == 3600  # what was not read lately gives way
-
-
-@pytest.mark.parametrize(
-    ("modes", "is_there"), [("always [madvise] never", True), ("always madvise [never]", False), (None, False)]
-)
-def test_huge_pages_can_be_asked_for_or_the_reason_is_said(
-    modes: str | None, is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the system has none, the reason names its file; another C library is a reason too."""
-    monkeypatch.setattr(platform, "system", lambda: "Linux")
-    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
-    monkeypatch.setattr(facts, "HUGE_PAGES", tmp_path / "enabled")
-    if modes is not None:
-        (tmp_path / "enabled").write_text(f"{modes}\n")
-    assert (facts.huge_pages_missing() == "") is is_there
-    assert is_there or str(tmp_path / "enabled") in facts.huge_pages_missing()
-    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
-    assert "glibc" in facts.huge_pages_missing()
 
 
 def test_seconds_of_cores_are_of_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:

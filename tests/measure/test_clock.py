@@ -1,7 +1,6 @@
 """The clock: timings on a CPU, and the warm-up."""
 
 import time
-from typing import Any
 
 import pytest
 
@@ -43,22 +42,3 @@ def test_a_warm_up_ends_when_two_windows_agree(
     pace = clock.warm_up(lambda: None, lambda *_: Timing(next(times_s, values_s[-1])), clock_s)
     assert (pace.calls, pace.settled) == (calls, settled)
     assert not settled or pace == Pace(calls, values_s[-1], True)
-
-
-@pytest.mark.parametrize(
-    ("values_s", "limits", "settled"),
-    [
-        pytest.param(
-            [0.010, 0.011, 0.012, 0.013, 0.014, 0.015], {"most_s": 0.0}, False, id="no time leaves two windows"
-        ),
-        pytest.param([0.06], {"previous_s": 0.06}, True, id="a long call that took as long in its check"),
-        pytest.param([0.06, 0.06], {"previous_s": 0.09}, True, id="a long call that was slower in its check"),
-    ],
-)
-def test_a_warm_up_makes_no_more_timings_than_it_needs(
-    values_s: list[float], limits: dict[str, Any], settled: bool
-) -> None:
-    """All of these timings are made, and no other."""
-    times_s = iter(values_s)
-    assert clock.warm_up(lambda: None, lambda *_: Timing(next(times_s)), 1e-7, **limits).settled is settled
-    assert next(times_s, None) is None

@@ -58,12 +58,6 @@ def test_shipped_implementations_pass_on_every_layer(mode: str, layer: str) -> N
             assert checked(of_layer(layer, mode=mode), name).reason == "", name
 
 
-@pytest.mark.toolchain
-def test_a_compiled_implementation_passes_on_another_layer() -> None:
-    """Compiling takes long, so it is tried on conv with one implementation, and on vit with the others."""
-    assert checked(of_layer("conv"), "compiled_sdpa").reason == ""
-
-
 @pytest.mark.parametrize("layer", OTHER_LAYERS)
 def test_mutants_are_rejected_on_every_layer(layer: str) -> None:
     """What computes something else is rejected whatever the layer; conv's weight of the residual is not 0."""
@@ -228,8 +222,10 @@ def test_a_users_layer_of_two_inputs_is_checked_with_each_core(name: str, mode: 
     [
         (point(batch=2, num_tokens=9), (1, slice(5, None)), "item 1, tokens 5 to 8"),
         (point(layer="core"), (1, 2, slice(4, None)), "item 1, head 2, tokens 4 to 6"),
+        (point(batch=4), (slice(2, None), slice(None), slice(8, None)), "items 2 to 3, channels 8 to 11"),
+        (point(num_tokens=197), (slice(None), slice(None, None, 64)), "4 of 197 tokens, the first is 0"),
     ],
-    ids=["vit", "core"],
+    ids=["tokens", "head", "channels", "some tokens"],
 )
 def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where(at: Point, wrong: tuple[Any, ...], place: str) -> None:
     """In the reason of its row; a core's output has heads where that of a map has channels."""

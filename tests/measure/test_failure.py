@@ -1,9 +1,5 @@
 """How exceptions end a case."""
 
-import shutil
-import subprocess
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -62,27 +58,6 @@ def test_a_gpu_without_free_memory_is_not_lost(gpu: Gpu) -> None:
 def test_running_out_of_memory_is_told_from_other_errors(error: Exception, is_memory: bool) -> None:
     """Python's, the CPU allocator's and CUDA's words for it are known."""
     assert failure.is_out_of_memory(error) is is_memory
-
-
-@pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
-@pytest.mark.parametrize(
-    ("code", "option", "said"),
-    [
-        (b"int x = ;", "-fsyntax-only", "expected primary-expression"),
-        (b"int main() {}", "-lnosuchlibrary", "cannot find -lnosuchlibrary"),
-    ],
-)
-def test_a_compilers_reason_stands_in_the_detail(code: bytes, option: str, said: str, tmp_path: Path) -> None:
-    """Inductor quotes compiler and linker after the command; the detail has their words."""
-    command = ["g++", "-x", "c++", "-", "-o", str(tmp_path / "out"), option]
-    words = subprocess.run(command, input=code, capture_output=True, check=False).stderr.decode()
-    from torch._inductor.exc import CppCompileError  # its import takes seconds
-
-    outcome = Outcome()
-    with failure.caught(outcome, "cpu"):
-        raise CppCompileError(["g++", "kernel.cpp"], words)
-    assert outcome.status == "error"
-    assert outcome.detail.startswith(f"CppCompileError: C++ compile error: {said}")
 
 
 def test_an_exit_of_a_user_s_code_is_an_error_of_its_own() -> None:

@@ -1,14 +1,9 @@
 """A layer whose own output isn't finite can't be compared."""
 
 import pytest
-import torch
-from torch import Tensor, nn
 
-from bench.measure import function, reference, workload
 from bench.measure.judge import UNPEAKED
 from bench.plan.case import Point
-from bench.sampling.inputs import NORMAL, InputValues, TimedCall
-from impls import Unsupported
 from tests.make.points import point
 from tests.measure.stub import Judging
 
@@ -46,27 +41,3 @@ def test_a_layer_that_is_infinite_for_larger_inputs_is_compared_on_normal_ones()
         ("ok", False, UNPEAKED),
         ("ok", True, ""),
     ]
-
-
-class Late(nn.Module):
-    """A layer that is infinite where a number of its input is larger than any of the first ones."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(channels, channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return `[B, N, channels]`."""
-        y: Tensor = self.linear(x)
-        return y / (x < 30).all()
-
-
-def test_a_timed_call_without_a_finite_reference_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its inputs are others than those of the checks before."""
-    work = workload.make(point(layer="tests.measure.test_finite:Late"))
-    function.check(work)
-    check = reference.expect(work, NORMAL, InputValues())
-    xs = tuple(x.index_fill(1, torch.tensor([3]), 50.0) for x in work.inputs())
-    monkeypatch.setattr(workload.Workload, "of_call", lambda *_: xs)
-    with pytest.raises(Unsupported, match="infinite of 84 values"):
-        next(reference.of_items(work, check, [TimedCall(1, 0, 0)]))

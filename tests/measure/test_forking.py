@@ -73,15 +73,6 @@ def test_the_end_of_a_worker_is_told_as_in_subprocess(role: str, how: str, last_
         assert next_one.ask(Say(), WAIT_S).word == "hello"
 
 
-def test_descriptors_1_and_2_are_the_log(server: Server) -> None:
-    """Text of Python and of C code is in the worker's own log, in the order in which it was written."""
-    with server.fork("answers") as quiet, server.fork("prints") as worker:
-        with pytest.raises(Died):
-            worker.ask(Say(), WAIT_S)
-        logs = [os.pread(each._log.fileno(), 1000, 0) for each in (quiet, worker)]
-    assert logs == [b"", b"by descriptor 1\nby descriptor 2\nby print\nto stderr\n"]
-
-
 _word = ""
 
 
@@ -98,13 +89,6 @@ def _raises(error: BaseException) -> None:
     raise error
 
 
-def _prints() -> None:
-    os.write(1, b"by descriptor 1\n")
-    os.write(2, b"by descriptor 2\n")
-    print("by print", flush=True)
-    print("to stderr", file=sys.stderr)
-
-
 ROLES: dict[str, forking.Role] = {
     "answers": _answers,
     "exits": lambda _: sys.exit(3),
@@ -112,7 +96,6 @@ ROLES: dict[str, forking.Role] = {
     "raises": lambda _: _raises(ValueError("mine")),
     "kills": lambda _: os.kill(os.getpid(), 9),
     "segfaults": lambda _: os.kill(os.getpid(), 11),
-    "prints": lambda _: _prints(),
 }
 
 if __name__ == "__main__":

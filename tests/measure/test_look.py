@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 import impls
-from bench.measure import look, workload
+from bench.measure import look
 from bench.modules.graph import cores
 from bench.modules.graph.tracing import Untraceable
 from bench.plan.case import OF_LAYERS
@@ -82,22 +82,13 @@ def test_a_model_that_can_not_be_traced_is_looked_at_all_the_same(monkeypatch: p
         ("Heads[input=2x5x16]", (5, 16, 16, 2)),
         ("plain[input=2x5x16]", (5, 16, 16, 1)),
         ("plain[input=2x3x4x16]", (12, 16, 16, 1)),
+        ("Net[input=tests.tiny_models:inputs]", (5, 16, 16, 2)),
     ],
 )
 def test_a_module_shows_its_shapes(name: str, columns: tuple[int, ...]) -> None:
     """Those of its largest core; without one, the tokens and the width of its input, however many dimensions."""
     shown = look.shape(Shape(point(layer=f"tests.tiny_models:{name}")), Announcements())
     assert shown == {**dict(zip(OF_LAYERS, columns, strict=True)), "batch": 2}
-
-
-@pytest.mark.parametrize(
-    "name", ["Net[input=tests.tiny_models:inputs", "Net[at=layers.1,input=tests.tiny_models:inputs"]
-)
-def test_a_function_of_inputs_says_the_batch(name: str) -> None:
-    """For a part of the module too; a point may have another one."""
-    at = point(layer=f"tests.tiny_models:{name}]", batch=3)
-    assert look.shape(Shape(at), Announcements())["batch"] == 2
-    assert workload.make(at).shapes[0][0] == 3
 
 
 def test_settings_are_tried() -> None:

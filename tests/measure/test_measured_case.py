@@ -23,13 +23,11 @@ import impls
 from bench.measure import cuda
 from bench.measure.devices import Gpu
 from bench.measure.measured_case import LATE_S, run_on
-from bench.measure.timed_calls import TimedCalls
-from bench.sampling.inputs import AFTERWARDS, NORMAL, PEAKED, TIMED
-from bench.sampling.judged import kept_of
+from bench.sampling.inputs import NORMAL, PEAKED, TIMED
 from impls.attend import sdpa
 from tests.make.adapters import Own, each_call
 from tests.make.points import WITH_CONTEXT, point
-from tests.measure.stub import SHIFTS, TIMINGS, Case, case
+from tests.measure.stub import SHIFTS, case
 
 STAGES = [
     *("preparation", "import", "preparation", "first call", "correctness check", "inspection", "warm-up"),
@@ -174,12 +172,6 @@ def test_what_a_backend_refuses_is_unsupported_with_torchs_reason() -> None:
     assert reply["detail"].count("do not support non-zero dropout") == 1
 
 
-def timed(process: Case) -> TimedCalls:
-    """Return the timed calls of a prepared case."""
-    assert process.worker._case is not None
-    return process.worker._case._timed
-
-
 @pytest.mark.parametrize("late", ["", "in a look", "in timings"])
 def test_work_of_a_gpu_on_another_stream_is_incorrect(late: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The device goes on for a tenth of the time of calls after their stream is done."""
@@ -204,34 +196,6 @@ def test_work_of_a_gpu_on_another_stream_is_incorrect(late: str, monkeypatch: py
         reply = process.finish()
     assert reply["status"] == ("incorrect" if late else "ok")
     assert ("works on another stream" in reply["detail"]) is bool(late)
-
-
-def test_items_of_many_timed_calls_are_kept() -> None:
-    """As many as are judged, of calls that differ, and their outputs are right."""
-    at = point()
-    with case(at, "eager") as process:
-        assert process.measure(100)["status"] == "ok"
-        assert process.worker._case is not None
-        number = kept_of(at, TIMINGS, process.worker._case._pace.call_s)
-        calls = process.judging.compare_timed(process.files[TIMED])["calls"]
-        assert len(calls) == number.items
-        assert len({key for key, *_ in calls}) > number.items / 2
-        assert process.reasons() == {PEAKED: "", TIMED: "", AFTERWARDS: ""}
-
-
-@pytest.mark.parametrize("is_shown", [True, False])
-def test_one_buffer_for_all_outputs_is_judged_call_by_call(is_shown: bool) -> None:
-    """Each timing has two parts then, and what the first one leaves is right.
-
-    A timing of the warm-up may be one call: then the first sample shows that all calls return the same memory.
-    """
-    with case(point(batch=8), "tests.hacks:returns_one_buffer", thorough=is_shown) as process:
-        assert process.prepare()["reuses"] or not is_shown
-        timed(process).reuses = is_shown
-        assert {process.sample()["status"] for _ in range(20)} == {"ok"}
-        assert timed(process).reuses
-        process.finish()
-        assert set(process.reasons().values()) == {""}
 
 
 LATER = {

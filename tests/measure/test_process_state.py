@@ -1,7 +1,6 @@
 """The state of the process: every change of it is seen and said in words, and nothing is put back."""
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -70,45 +69,3 @@ def test_nothing_changed_is_nothing_said() -> None:
         torch.manual_seed(1)
     state.check()
     assert state.changes() == ""
-
-
-def test_a_precision_that_is_written_back_is_no_change() -> None:
-    """Torch reads `ieee` then and no longer `none`, which means the same; another one is a change."""
-
-    def written() -> str:
-        state, matmul = ProcessState(), torch.backends.cuda.matmul
-        matmul.allow_tf32 = matmul.allow_tf32
-        before = state.changes()
-        matmul.allow_tf32 = True
-        return f"{before};{state.changes()}"
-
-    before, after = in_child(written).split(";", 1)
-    assert before == ""
-    assert "the float32 precision of cuda.matmul changed: tf32 instead of ieee" in after
-
-
-@pytest.mark.slow
-@pytest.mark.toolchain
-def test_importing_the_compiler_changes_nothing() -> None:
-    """What is compared of torch.compile is what is not at its default; another setting is named."""
-    script = (
-        "from bench.measure.process_state import ProcessState; state = ProcessState()\n"
-        "import torch._dynamo.config as config; print(state.changes())\n"
-        "config.suppress_errors = True; print(state.changes())"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "\nleft torch._dynamo.config.suppress_errors changed: True instead of nothing\n"
-
-
-def test_an_exception_comes_through() -> None:
-    """What was raised says more about a case than what it left behind; without an exception the change is raised."""
-
-    def changes(error: Exception | None) -> str:
-        with kept():
-            torch.set_num_threads(torch.get_num_threads() + 1)
-            if error is not None:
-                raise error
-        return "nothing was raised"
-
-    assert in_child(lambda: changes(ValueError("mine"))) == "ValueError: mine"
-    assert in_child(lambda: changes(None)).startswith("LeftChanged: left torch's threads changed: ")

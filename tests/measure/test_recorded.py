@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import profile, record_function
 
 from bench.measure import compilation
-from bench.measure.recorded import Call, Place, is_label, name, recorded
+from bench.measure.recorded import Call, Place, recorded
 from tests.profiling.taken import TRAIN, captured
 
 pytestmark = pytest.mark.slow
@@ -32,33 +31,6 @@ def test_backward_operators_belong_to_the_label_that_made_their_node() -> None:
     assert [label.partition(" | ")[0] for label in of(call, "aten::mm", BACKWARD)] == ["proj", "proj", "qkv", "qkv"]
     homeless = {event.name for event in call.host if event not in call.places and event.cpu_parent is call.whole}
     assert all("AccumulateGrad" in name for name in homeless)
-
-
-def test_an_operator_that_only_reads_the_counter_makes_no_node() -> None:
-    """An operator whose number is the next one's, because it needed no gradient, doesn't take over its backward."""
-    x, constant = torch.ones(3, requires_grad=True), torch.ones(3)
-
-    def call() -> object:
-        with record_function("constant"):
-            twice = constant * 2
-        with record_function("product"):
-            y = x * twice
-        return torch.autograd.grad(y.sum(), x)
-
-    with profile(record_shapes=True) as profiler, record_function("call"):
-        call()
-    (record,) = recorded(profiler, "call")
-    assert of(record, "MulBackward0", BACKWARD) == ["product"]
-    assert "constant" not in {place.label for place in record.places.values() if place.is_backward}
-
-
-def test_a_compiled_layer_has_no_stages_and_names_without_numbers() -> None:
-    """Inductor's announcements are no labels of ours; its kernels keep their names."""
-    names = ("## Call CompiledFxGraph fabc123 ##", "Torch-Compiled Region: 3/1", "cpp_fused_add_0")
-    assert not is_label(FunctionEvent(1, names[0], 1, 0, 1, is_user_annotation=True))
-    assert [*map(name, names)] == [
-        "CompiledFxGraph", "Torch-Compiled Region", "cpp_fused_add_0",
-    ]  # fmt: skip
 
 
 def test_a_call_holds_what_ran_inside_its_label_alone() -> None:

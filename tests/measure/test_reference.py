@@ -15,16 +15,6 @@ from tests.make.checks import checked, compared, expected
 from tests.make.points import OF_LAYER, of_layer, point
 
 
-def test_a_reference_in_float64_is_what_outputs_are_held_against() -> None:
-    """The expected output is that of the layer in float64 on the same weights and input."""
-    work = workload.make(point())
-    target = expected(work)[0].targets[0].tensor
-    assert target.dtype == torch.float64
-    with torch.inference_mode():
-        assert torch.allclose(target, work.layer(*work.inputs()).double(), atol=1e-6)
-        assert not torch.equal(target, work.layer(*work.inputs()).double())
-
-
 def test_on_large_shapes_an_item_at_random_and_the_last_are_compared_with_float64(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -43,7 +33,9 @@ def test_on_large_shapes_an_item_at_random_and_the_last_are_compared_with_float6
         for number, name in enumerate(work.names[: work.by_item]):
             tensors = [tensor.clone() for tensor in output.tensors]
             tensors[number][3] *= 1.01
-            assert correctness.compare(work, check, tensors).reason.startswith(name)
+            reason = correctness.compare(work, check, tensors).reason
+            assert reason.startswith(name)
+            assert "item 3" in reason
     assert len(drawn) > 1  # this fails once in 177,000 times
 
 
@@ -60,16 +52,6 @@ def test_gradients_of_weights_at_large_shapes_are_compared_in_timed_calls(
     assert correctness.compare_timed(work, check, [(call, tensors)]).reason == ""
     tensors[-1] = tensors[-1] * 1.2
     assert correctness.compare_timed(work, check, [(call, tensors)]).reason.startswith(f"{work.names[-1]} (")
-
-
-def test_another_window_of_values_has_another_output() -> None:
-    """An output for one shift is no output for another."""
-    work = workload.make(point(batch=4))
-    here, there = (reference.expect(work, AFTERWARDS, InputValues(shift)) for shift in (3, 4))
-    with torch.inference_mode():
-        y = work.layer(*work.inputs(InputValues(3)))
-    assert correctness.compare(work, here, [y]).reason == ""
-    assert f"({AFTERWARDS})" in correctness.compare(work, there, [y]).reason
 
 
 @pytest.mark.slow
@@ -108,8 +90,8 @@ def test_features_of_attention_are_checked_without_all_scores(
     mutant: str, columns: dict[str, Any], mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In drawn rows, or block by block if there are gradients, what we ship passes and what is wrong is rejected."""
-    for module in (reference, cores):
-        monkeypatch.setattr(module, "LONG_SCORES", 20)  # blocks of one or two queries
+    monkeypatch.setattr(reference, "LONG_SCORES", 20)
+    monkeypatch.setattr(cores, "LONG_SCORES", 250)  # blocks of some queries, and a shorter one
     monkeypatch.setattr(reference, "ROWS", 8)
     sizes = {"num_tokens": 10, "channels": 16, "token_len": 12, "num_heads": 4}
     work = workload.make(of_layer("attention", **{**sizes, **columns}, mode=mode, dtype=dtype))
@@ -119,17 +101,6 @@ def test_features_of_attention_are_checked_without_all_scores(
     assert bool(output.tensor.isnan().any()) is (in_drawn_rows or work.point.is_padded)
     assert compared(subjects.subject(work, "sdpa"), work, checks).reason == ""
     assert compared(subjects.subject(work, f"tests.mutants_of_attention:{mutant}"), work, checks).reason != ""
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("layer", OF_LAYER)
-def test_exponentials_of_a_peaked_inputs_logits_overflow(layer: str, dtype: str) -> None:
-    """In float32 and bfloat16 that is so above 88.7, and plain eager stays finite."""
-    work = workload.make(of_layer(layer, dtype=dtype))
-    xs = work.inputs(InputValues(0, reference.peak(work)))
-    assert cores.largest_logit(work.layer, tuple(x[:1] for x in xs)) > 88.8
-    with torch.inference_mode():
-        assert work.layer(*xs).isfinite().all()
 
 
 class Cancelling(torch.nn.Module):

@@ -58,47 +58,6 @@ def test_operators_have_the_label_of_their_part() -> None:
     assert {"matmul", "linear", "mul"} <= {*inside[""]}
 
 
-def test_what_is_made_of_scores_for_nothing_belongs_to_their_core() -> None:
-    """Another core makes none of it, so its time can be gained too."""
-
-    class Beside(nn.Module):
-        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-            weights = (x @ x.mT).softmax(-1)
-            return (weights @ x).cos(), weights.sin()
-
-    core = labels(look(Beside(), (X,)))[f"{shares.PART}0"]
-    assert "sin" in core
-    assert "cos" not in core
-
-
-def test_a_labelled_graph_computes_the_same() -> None:
-    """Labels change no value, and the graph stays as it is."""
-    of = look(Gated(), (X,))
-    before = len(of.graph.module.graph.nodes)
-    torch.testing.assert_close(shares.labelled(of)(X), of.graph.module(X), rtol=0, atol=0)
-    assert len(of.graph.module.graph.nodes) == before
-
-
-@pytest.mark.parametrize("grad", [False, True])
-def test_the_time_of_a_call_is_divided(grad: bool) -> None:
-    """Each part has some, with that of its backward pass, and all together no more than the whole call."""
-    of = look(Gated(), (X,))
-    run = shares.labelled(of)
-
-    def call() -> None:
-        with torch.set_grad_enabled(grad):
-            y = run(X)
-        if grad:
-            y.sum().backward()
-
-    call()
-    times = shares.profiled(call, of, device("cpu"))
-    assert (len(times["cores"]), len(times["others"])) == (1, 2)
-    assert min(*times["cores"], *times["others"]) > 0
-    assert sum(times["cores"]) < times["layers"]
-    assert times["layers"] + sum(times["others"]) < times["total_s"]
-
-
 def test_the_backward_pass_of_a_label_counts() -> None:
     """It is that of the operators inside; a label without gradients has none."""
     x = torch.randn(64, 64, requires_grad=True)

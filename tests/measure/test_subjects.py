@@ -56,22 +56,6 @@ def test_an_edit_of_any_input_is_seen(columns: dict[str, Any]) -> None:
         assert inputs.are_edited()
 
 
-def test_a_training_step_gives_the_gradients_of_x_and_of_every_weight_each_time() -> None:
-    """In mode train each call computes all gradients from a fresh graph, and adds none up."""
-    work = workload.make(point(mode="train"))
-    subject = subjects.subject(work, "eager")
-    call = subjects.step(subject, work)
-    with work.gradient_mode():
-        steps: list[Any] = [call(), call()]
-    (output, first), (_, second) = steps
-    assert output.shape == work.direction.shape
-    assert [gradient.shape for gradient in first] == [*work.shapes, *(p.shape for p in subject.layer.parameters())]
-    for one, other in zip(first, second, strict=True):
-        assert torch.equal(one, other)
-        assert one.abs().max() > 0
-    assert all(weight.grad is None for weight in subject.layer.parameters())
-
-
 @pytest.mark.parametrize("columns", [{}, WITH_CONTEXT])
 def test_a_backward_pass_gives_the_gradients_of_training_without_a_forward_pass(columns: dict[str, Any]) -> None:
     """The forward passes of the calls to come are made when they are prepared, on the inputs of these calls."""

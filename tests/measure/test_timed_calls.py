@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from bench.measure import clock, cuda, outputs, subjects, workload
-from bench.measure.outputs import Incorrect
 from bench.measure.timed_calls import TimedCalls, TimedOutputs
 from bench.plan.device import COLD, HOT
 from bench.sampling.inputs import TimedCall
@@ -28,18 +27,6 @@ def offered(number: Kept) -> tuple[TimedOutputs, Callable[[int, torch.Tensor], N
     xs, like = work.inputs(), torch.zeros_like(work.direction)
     timed = TimedOutputs(subjects.subject(work, "eager"), work, outputs.Output(xs, like), number)
     return timed, lambda key, y: timed.offer(TimedCall(key, 0), xs, y, work.direction)
-
-
-def test_what_is_kept_is_a_copy_of_the_right_form() -> None:
-    """Work that ends later changes nothing of it; another form is refused before it is copied."""
-    timed, offer = offered(ALL)
-    y = torch.ones_like(workload.make(point()).direction)
-    offer(0, y)
-    y.zero_()
-    assert timed.has_new
-    assert all(bool((each == 1).all()) for *_, tensors in timed.kept() for each in tensors)
-    with pytest.raises(Incorrect, match=r"output has shape .* \(in a timed call\)"):
-        offer(1, y[:1])
 
 
 def test_all_calls_have_the_same_chance_to_be_kept() -> None:

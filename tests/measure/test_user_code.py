@@ -62,15 +62,6 @@ def test_a_change_of_any_file_that_is_imported_changes_the_digest(folder: Path) 
     assert [name for name in before if before[name] != after[name]] == ["users_library"]
 
 
-def test_what_a_user_names_counts_although_it_was_imported_before(folder: Path) -> None:
-    """A library that a server imports before it forks is a side's own code all the same."""
-    brought_in()
-    assert [*imported_since({*sys.modules}, {"users_library", "users_nothing"})] == ["users_library"]
-    assert (
-        folder / "users_library" in Path(imported_since({*sys.modules}, {"users_library"})["users_library"][0]).parents
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -9,10 +9,8 @@ import torch
 from torch import Tensor, nn
 
 import impls
-from bench.measure import subjects, workload
-from bench.sampling.inputs import TimedCall
+from bench.measure import workload
 from tests.make.points import point
-from tests.measure.stub import path
 
 
 def test_the_values_follow_from_the_seed_and_the_shape_alone(on: str) -> None:
@@ -32,24 +30,6 @@ def test_the_values_follow_from_the_seed_and_the_shape_alone(on: str) -> None:
     another = workload.make(point(device=on), seed=first.seed + 1)
     assert not torch.equal(another.values, first.values)
     assert not torch.equal(another.direction, first.direction)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_layer_can_have_the_weights_and_values_of_another(dtype: str, on: str) -> None:
-    """Each weight and buffer is that of its name there, also rounded; its own seed changes nothing."""
-    first, file = own("Separate", dtype=dtype, mode="train", device=on), path()
-    workload.save(first, file)
-    saved = workload.weights(first.layer)
-    at = point(layer="tests.own_layers:Skewed", dtype=dtype, mode="train", device=on)
-    second = workload.make(at, seed=1, given=file)
-    assert all(torch.equal(each, saved[name]) for name, each in workload.weights(second.layer).items())
-    for one, other in (
-        (first.values, second.values),
-        (first.direction, second.direction),
-        (first.inputs()[0], second.inputs()[0]),
-        (first.of_call(TimedCall(1, 0))[0], second.of_call(TimedCall(1, 0))[0]),
-    ):
-        assert torch.equal(one, other)
 
 
 def own(name: str, **columns: Any) -> workload.Workload:
@@ -80,33 +60,6 @@ def test_the_operations_of_a_users_layer_are_stated_or_counted(
 ) -> None:
     """Torch counts what a layer doesn't state, backward too; with a mask nobody knows what a call needs."""
     assert own(name, **columns).flops == flops
-
-
-def test_a_layer_that_needs_values_is_traced_on_the_cpu(on: str) -> None:
-    """In float32, as it was made: the values of the inputs are elsewhere, in the point's dtype."""
-    work = own("OfValues", device=on, dtype="bfloat16")
-    assert (work.flops, work.values.dtype) == (PROJECTION + CORE, torch.bfloat16)
-
-
-def test_a_padding_mask_belongs_to_its_items() -> None:
-    """It hides what an item has not; an item is taken with its own part of it."""
-    work = workload.make(point(layer="attention", lengths="list:16+14+12+10+8", batch=5, num_tokens=16))
-    x, padding = work.inputs()
-    hidden = padding.sum(1)
-    assert sorted(hidden.tolist()) == [0, 2, 4, 6, 8]
-    assert torch.equal(padding, torch.arange(16) >= 16 - hidden[:, None])
-    assert torch.equal(subjects.Inputs(work).next()[1], padding)
-    assert torch.equal(workload.make(work.point, seed=work.seed).inputs()[1], padding)
-    double, mask = work.items(3, torch.float64)
-    assert (double.dtype, mask.dtype, len(double), len(mask)) == (torch.float64, torch.bool, 3, 3)
-    assert x.shape == (5, 16, 12)
-
-
-def test_a_layer_that_has_no_gradients_is_called_without_them() -> None:
-    """In inference it works, and its operations are counted; a training step says torch's reason."""
-    assert own("ChangesAView").flops == own("Whole").flops
-    with pytest.raises(impls.Unresolved, match=r"ChangesAView' was called with .* is being modified inplace"):
-        own("ChangesAView", mode="train")
 
 
 @pytest.mark.parametrize(
@@ -173,26 +126,3 @@ def test_a_layer_is_the_same_in_each_process() -> None:
     one, same, other = (each.drawn for each in layers if isinstance(each, Drawn))
     assert one == same
     assert not {*one} & {*other}
-
-
-class Viewing(nn.Module):
-    """Calls a module with a view of a weight that has no gradient, at which torch's counter of operations fails."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.start = nn.Parameter(torch.randn(1, 1, dim))
-        self.linear = nn.Linear(dim, dim)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return `[B, N, dim]`."""
-        with torch.no_grad():
-            start = self.start.expand(len(x), -1, -1)
-        y: torch.Tensor = x + self.linear(start)
-        return y
-
-
-def test_a_call_that_torch_can_not_count_with_gradients_is_counted_without() -> None:
-    """In training it has no count."""
-    at = point(layer="tests.measure.test_workload:Viewing")
-    assert workload.make(at).flops == 2 * at.batch * at.token_len**2
-    assert workload.make(point(layer=at.layer, mode="train")).flops is None

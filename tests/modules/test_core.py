@@ -28,7 +28,6 @@ def tiny(name: str) -> Wrapper:
     [
         ("Net", "as_is", ""),
         ("Net", "eager", BY_FUNCTION),
-        ("Net", "sdpa_flash", BY_FUNCTION),
         ("Net", "online[block_tokens=2]", BY_FUNCTION),
         ("Net", f"{TINY}:right", BY_FUNCTION),
         ("Net[kind=imported]", f"{TINY}:right", BY_FUNCTION),
@@ -39,7 +38,6 @@ def tiny(name: str) -> Wrapper:
         ("Net[kind=switched]", "sdpa", "fused_attn"),
         ("Net[kind=switched]", "eager", "fused_attn"),
         ("Heads", f"{TINY}:right", BY_FUNCTION),
-        ("Encoder", "sdpa_math", BY_FUNCTION),
         ("Net[at=layers.1]", "sdpa_math", BY_FUNCTION),
         ("Net[kind=written]", f"{TINY}:right", "graph"),
     ],
@@ -78,30 +76,6 @@ def test_a_setting_that_a_model_lacks_is_unsupported(model: str, setting: str, r
     with pytest.raises(impls.Unsupported) as error:
         impls.build(tiny(model), setting)
     assert reason in str(error.value)
-
-
-def test_a_setting_that_the_library_refuses_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that can't compute what the model's configuration asks for."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise ValueError("no soft cap")
-
-    layer = tiny("Net")
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", refuse)
-    with pytest.raises(impls.Unsupported, match="refuses it: no soft cap"):
-        impls.build(layer, "sdpa")
-
-
-@pytest.mark.parametrize("layer", [impls.ViTAttention(16, 16, 2), nn.Linear(16, 16), tiny("Net")])
-def test_any_layer_can_be_compiled_as_it_is(layer: nn.Module) -> None:
-    """The compiled one shares the weights, and leaves the layer uncompiled; as it is, the layer is itself."""
-    assert impls.build(layer, "as_is") is layer
-    compiled = impls.build(layer, "compiled[mode=default]")
-    assert isinstance(compiled, nn.Module)
-    assert compiled is not layer
-    assert [id(each) for each in compiled.parameters()] == [id(each) for each in layer.parameters()]
-    is_compiled = [[each._compiled_call_impl is not None for each in of.modules()] for of in (layer, compiled)]
-    assert [any(each) for each in is_compiled] == [False, True]
 
 
 class Routed(Net):

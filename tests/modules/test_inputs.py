@@ -58,23 +58,19 @@ class Windowed(nn.Module):
 
 
 class Text(nn.Module):
-    """A model of token ids, with positions and a part that attends.
+    """A model of token ids, with positions and a part that attends."""
 
-    One may change in place what its embedding returns, as Performer does.
-    """
-
-    def __init__(self, kind: str = "usual") -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.places = nn.Embedding(20, CHANNELS)
         self.words = nn.Embedding(30, CHANNELS)
         self.part = nn.TransformerEncoderLayer(CHANNELS, 2, 16, 0.0, batch_first=True)
-        self.kind = kind
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return `[B, N, C]` for ids `[B, N]`."""
         x = self.words(ids)
         places = self.places(torch.arange(ids.shape[1], device=ids.device))
-        y: Tensor = self.part(x.add_(places) if self.kind == "changing" else x + places)
+        y: Tensor = self.part(x + places)
         return y
 
 
@@ -88,19 +84,6 @@ class OneHot(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """Return `[B, N, C]`."""
         y: Tensor = self.part(nn.functional.one_hot(ids, 30).float())
-        return y
-
-
-class Lazy(nn.Module):
-    """Has weights that get their sizes in the first call."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.LazyLinear(3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return `[B, N, 3]`."""
-        y: Tensor = self.linear(x)
         return y
 
 
@@ -142,10 +125,9 @@ def test_all_arguments_come_from_a_function() -> None:
     assert (layer.batch, layer.returned) == (2, "dict")
 
 
-@pytest.mark.parametrize("kind", ["usual", "changing"])
-def test_token_ids_are_compared_after_their_embedding(kind: str) -> None:
+def test_token_ids_are_compared_after_their_embedding() -> None:
     """What x is takes the place of the vectors of words, not of those of places, which are declared before."""
-    layer = made(f"{HERE}:Text[kind={kind},input={HERE}:ids]")
+    layer = made(f"{HERE}:Text[input={HERE}:ids]")
     assert (layer.items, layer.embedding) == (((5, CHANNELS),), "words")
     x = torch.randn(5, 5, CHANNELS, requires_grad=True)
     text: Any = layer.inner
@@ -186,12 +168,6 @@ def test_a_part_gets_what_it_gets_in_a_call_with_the_batch_of_the_point() -> Non
         torch.testing.assert_close(layer(x), 2 * (x + torch.arange(CHANNELS, 2 * CHANNELS)))
 
 
-def test_weights_get_their_sizes_before_they_are_needed() -> None:
-    """In a call of the module itself."""
-    layer = make(f"{HERE}:Lazy", COLUMNS)[0]
-    assert sum(each.numel() for each in layer.parameters()) == 3 * CHANNELS + 3
-
-
 def test_a_batch_that_is_not_the_first_dimension_is_refused() -> None:
     """Before anything is measured. The refusal says what to write."""
     layer = f"{HERE}:SequenceFirst"
@@ -207,7 +183,6 @@ def test_a_batch_that_is_not_the_first_dimension_is_refused() -> None:
         (f"OneHot[input={HERE}:ids]", "no tensor of floating-point numbers"),
         (f"Text[input={HERE}:packed]", "returns a SimpleNamespace, whose tensors can't be cut to one item"),
         ("Text[input=3x5,at=part]", r"can't be called: .*; if it takes another input, write .*input=mymodule:inputs"),
-        (f"Lazy[input={HERE}:ids]", "Lazy can't be called with what the function of inputs returns"),
     ],
 )
 def test_what_can_not_be_called_is_said(name: str, words: str) -> None:

@@ -13,7 +13,7 @@ from bench.modules.wrapper import Wrapper
 from impls import Unresolved, Unsupported
 from impls.contract import BY_ATTEND
 from tests.make.points import made, point
-from tests.tiny_models import Attention, Replaceable, right
+from tests.tiny_models import Attention, right
 
 COLUMNS: dict[str, Any] = {
     **vars(point()),
@@ -193,29 +193,7 @@ def test_the_input_is_stated_given_or_tokens(name: str, shape: tuple[int, ...]) 
     assert module(torch.zeros(3, *shape[1:])).shape == (3, *shape[1:])
 
 
-@pytest.mark.parametrize("shape", [(7, 12), (2, 0), (2, 1.5), 2])
-def test_a_stated_shape_has_whole_numbers_and_the_batch(shape: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The refusal says the rule and what came."""
-    monkeypatch.setattr(maps, "input_shape", lambda _point: shape)
-    line = refused(f"{HERE}:maps")
-    assert "must return whole numbers that begin with the batch 2" in line
-    assert line.endswith(f"got {shape!r}")
-
-
 # The core
-
-
-class Core(nn.Module):
-    """A core as a module."""
-
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-        """Return attention."""
-        return right(q, k, v, scale)
-
-
-def with_module(channels: int) -> nn.Module:
-    """Return a layer whose core is a module."""
-    return Replaceable(channels, attend=Core())
 
 
 class Idle(Attention):
@@ -229,7 +207,6 @@ class Idle(Attention):
     [
         ("tests.tiny_models:Replaceable", BY_ATTEND),
         ("tests.tiny_models:Pair", BY_ATTEND),
-        (f"{HERE}:with_module", BY_ATTEND),
         (f"{HERE}:Idle", BY_FUNCTION),
     ],
 )

@@ -7,7 +7,6 @@ import pytest
 from torch import nn
 
 from bench.modules.stated import flops, shapes
-from impls import Unresolved
 
 COLUMNS = {"batch": 2, "num_tokens": 7}
 
@@ -27,22 +26,8 @@ class OfTokens(nn.Module):
         return 0 * (number is None) + 5
 
 
-class Failing(nn.Module):
-    """States the contract, and fails."""
-
-    def input_shape(self, point: Any) -> Any:
-        """Read a column that no point has."""
-        return point.colour
-
-
 @pytest.mark.parametrize("module", [OfTokens(), nn.Linear(1, 1)])
 def test_what_only_has_the_name_states_nothing(module: nn.Module) -> None:
     """It is the module's own business, and is not called."""
     assert flops(module, None, POINT) is None
     assert shapes(module, None, COLUMNS) is None
-
-
-def test_what_a_method_raises_is_said() -> None:
-    """In one line, with the method."""
-    with pytest.raises(Unresolved, match=r"its input_shape\(point\) raises AttributeError: .* no attribute 'colour'"):
-        shapes(Failing(), None, COLUMNS)

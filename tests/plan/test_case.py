@@ -35,21 +35,11 @@ def test_a_case_is_read_from_a_row() -> None:
     ("changes", "name"),
     [
         ({}, "vit-cpu-float32-inference-b8-n197-c384-h6-t1"),
-        ({"token_len": 49, "channels": 64}, "vit-cpu-float32-inference-b8-n197-w49-c64-h6-t1"),
         (
             {"layer": "attention", "num_kv_tokens": 77, "context_dim": 768, "num_kv_heads": 2, "qk_norm": "rms"},
             "attention-cpu-float32-inference-b8-n197-c384-h6-m77-x768-g2-rmsnorm-t1",
         ),
-        (
-            {"num_kv_tokens": 77, "context_dim": 384, "mask": "causal", "qkv_bias": True},
-            "vit-cpu-float32-inference-b8-n197-c384-h6-m77-x384-bias-causal-t1",
-        ),
-        (
-            {"rope": "axial", "attn_bias": "relative", "window_size": 7},
-            "vit-cpu-float32-inference-b8-n197-c384-h6-ropeaxial-relative-win7-t1",
-        ),
         ({"layer": "mylayer:MyAttention"}, "mylayer.MyAttention-cpu-float32-inference-b8-n197-c384-h6-t1"),
-        ({"allocator": "system"}, "vit-cpu-float32-inference-b8-n197-c384-h6-t1-system"),
         ({"device": "cuda:1", "timing": "device-hot"}, "vit-cuda1-float32-inference-b8-n197-c384-h6-t1-device-hot"),
     ],
 )
@@ -66,15 +56,6 @@ def test_a_long_name_of_a_model_fits_into_a_file_name() -> None:
     names = {Case(vit_s(layer=layer), "compiled_sdpa").name for layer in layers}
     assert len(names) == 2
     assert all(len(name) < 220 for name in names)
-
-
-def test_the_words_of_a_layer_in_a_model_begin_with_its_path() -> None:
-    """Other names are as they are."""
-    words = COLUMNS["layer"].described
-    assert words("timm:swin[at=layers.0.attn]") == "layers.0.attn of timm:swin"
-    assert words("timm:swin[depth=1,at=layers.0.attn]") == "layers.0.attn of timm:swin[depth=1]"
-    assert words("timm:swin[at=layers.0.attn,depth=1]") == "layers.0.attn of timm:swin[depth=1]"
-    assert words("timm:swin[depth=1]") == "timm:swin[depth=1]"
 
 
 def test_every_column_is_part_of_the_identity() -> None:

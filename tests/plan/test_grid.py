@@ -251,14 +251,6 @@ def test_shapes_are_those_of_transformers() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_model_is_a_point_that_is_known_by_its_columns(name: str) -> None:
-    """Its layer has all columns that the model gives, and no other is missing; batch, dtype and mode are free."""
-    (only,) = expand({**DEFAULTS, "threads": 1, "mode": "train", "dtype": "bfloat16", "batch": 3, **MODELS[name]})
-    assert {column: getattr(only, column) for column in MODELS[name]} == MODELS[name]
-    assert model_of(only) == name
-
-
 def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
     """T2T-ViT unfolds 7×7 pixels in steps of 4 with a border of 2, then 3×3 tokens of 64 in steps of 2, border 1."""
     image = torch.empty(1, 3, 224, 224, device="meta")
@@ -266,6 +258,14 @@ def test_shapes_of_t2t_are_those_of_its_soft_splits() -> None:
     second = nn.Unfold(3, stride=2, padding=1)(torch.empty(1, 64, 56, 56, device="meta"))
     stages = {name: (each["token_len"], each["num_tokens"]) for name, each in MODELS.items() if name.startswith("t2t")}
     assert stages == {"t2t_stage_1": first.shape[1:], "t2t_stage_2": second.shape[1:]}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_a_point_that_is_known_by_its_columns(name: str) -> None:
+    """Its layer has all columns that the model gives, and no other is missing; batch, dtype and mode are free."""
+    (only,) = expand({**DEFAULTS, "threads": 1, "mode": "train", "dtype": "bfloat16", "batch": 3, **MODELS[name]})
+    assert {column: getattr(only, column) for column in MODELS[name]} == MODELS[name]
+    assert model_of(only) == name
 
 
 @pytest.mark.parametrize(

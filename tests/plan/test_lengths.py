@@ -116,15 +116,3 @@ def test_bytes_are_those_of_real_tokens(layer: str) -> None:
     bias = 12 if weights else 0  # of the output projection
     assert least_bytes(at) == 4 * (TOKENS * (width + 12) + weights + bias)
     assert workload.make(at).least_work.least_bytes == least_bytes(at)
-
-
-def test_grouped_heads_have_fewer_keys_to_read_and_as_many_products() -> None:
-    """A third of the heads of keys is a third of their weights and numbers."""
-    grouped = {**LENGTHS, "num_kv_heads": 1}
-    at = of_layer("attention", **grouped)
-    weights = 10 * (12 + 2 * 4) + 12 * 12
-    assert flops(at) == 4 * 12 * PAIRS + 2 * TOKENS * weights
-    assert least_bytes(at) == 4 * (TOKENS * (10 + 12) + weights + 12)
-    core = of_layer("core", **{name: value for name, value in grouped.items() if name != "token_len"})
-    assert flops(core) == 4 * 12 * PAIRS
-    assert least_bytes(core) == 4 * TOKENS * (12 + 2 * 4 + 12)

@@ -1,8 +1,5 @@
 """The two sides of a duel: what differs, and what is refused."""
 
-import shlex
-import sys
-
 import pytest
 
 from bench.plan.case import AFTER, AS_IS, BEFORE
@@ -21,20 +18,13 @@ DEIT, VIT = "timm:deit_small_patch16_224", "timm:vit_small_patch16_224"
             Side(BEFORE, AS_IS, DEIT, "../timm@main"),
             Side(AFTER, AS_IS, DEIT, "../timm"),
         ),
-        (([], ["my:A"], [".@main", "."], []), Side(BEFORE, AS_IS, "my:A", ".@main"), Side(AFTER, AS_IS, "my:A", ".")),
         (
             (["my:attend"], [], [".@main", "."], []),
             Side(BEFORE, "my:attend", checkout=".@main"),
             Side(AFTER, "my:attend", checkout="."),
         ),
         (([DEIT, VIT], [], [], []), Side(BEFORE, AS_IS, DEIT), Side(AFTER, AS_IS, VIT)),
-        (([DEIT], ["my:A"], [], []), Side(BEFORE, AS_IS, DEIT), Side(AFTER, AS_IS, "my:A")),
         (([DEIT], [], [], ["a", "a"]), Side(BEFORE, AS_IS, DEIT, python="a"), Side(AFTER, AS_IS, DEIT, python="a")),
-        (
-            (["my:A[input=1x5]", "my:B[at=x]"], [], [], []),
-            Side(BEFORE, AS_IS, "my:A[input=1x5]"),
-            Side(AFTER, AS_IS, "my:B[at=x]"),
-        ),
         ((["eager", "sdpa"], ["my:A"], [], []), Side("eager", "eager", "my:A"), Side("sdpa", "sdpa", "my:A")),
         (
             (["eager", "sdpa"], [], ["a", "b"], []),
@@ -67,12 +57,3 @@ def test_a_request_without_two_sides_is_refused(given: tuple[list[str], ...], wo
     said = refusal(sides_of, *given)
     assert "two sides" in said
     assert words in said
-
-
-@pytest.mark.parametrize("given", [["eager"], [DEIT], ["my:attend"]])
-def test_the_form_that_is_advised_compares_one_with_itself(given: list[str]) -> None:
-    """It is of this interpreter, so what is installed there is found as well as what lies in the folder."""
-    advised = shlex.split(refusal(sides_of, [*given, *given], [], [], []).rpartition("itself: ")[2])
-    assert advised == ["--python", sys.executable] * 2
-    before, after = sides_of(given, [], [], advised[1::2])
-    assert before.given == after.given

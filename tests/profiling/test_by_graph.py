@@ -8,12 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bench.measure import workload
 from bench.plan.case import Point
 from bench.plan.device import CPU
 from bench.profiling.tables import operators, stages
 from bench.store.profile import BACKWARD, CORE, FORWARD, ProfiledOperator
-from tests.make.points import of_layer, point
+from tests.make.points import point
 from tests.profiling.taken import captured
 
 
@@ -82,28 +81,6 @@ def test_cores_softmaxes_and_modules_are_stages(mode: str) -> None:
     ]  # fmt: skip
     assert ((core, BACKWARD) in times) is (mode == "train")
     assert 0 < sum(times.values()) <= captured(at, "graph").profiled_s
-
-
-MODULES = {
-    "vit": {"qkv", "proj", "ViTAttention"},
-    "attention": {"qkv", "proj", "Attention"},
-    "self": {"query", "key", "value", "SelfAttention"},
-    "patch": {"proj", "to_q", "to_k", "to_v", "to_out", "PatchAttention"},
-    "conv": {"q", "k", "v", "ConvSelfAttention"},
-    "core": {"Core"},
-}
-"""The modules of our layers."""
-
-
-@pytest.mark.parametrize("layer", MODULES)
-def test_our_layers_have_a_core_and_their_modules(layer: str) -> None:
-    """Every stage has a backward pass in training."""
-    times = stages_of(of_layer(layer, mode="train"))
-    ways = {way: {name for name, direction in times if direction == way} for way in (FORWARD, BACKWARD)}
-    assert ways[BACKWARD] == ways[FORWARD]
-    (core,) = ways[FORWARD] - MODULES[layer]
-    assert core.startswith(f"{CORE} of {type(workload.make(of_layer(layer)).layer).__name__}, impls/attend/eager.py")
-    assert MODULES[layer] <= ways[FORWARD]
 
 
 def test_operators_have_their_lines() -> None:

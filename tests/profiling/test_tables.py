@@ -74,13 +74,6 @@ def test_only_products_have_operations_and_they_add_up_to_those_of_the_layer(at:
     assert sum(of.values()) == flops(at)
 
 
-def test_torch_counts_all_scores_of_a_fused_kernel_and_those_that_its_backward_pass_computes_anew() -> None:
-    """A causal mask takes none away, though the row of the case has half; the backward pass has five products."""
-    of = operators_of(replace(TRAIN, mask="causal"), "sdpa")
-    assert of[f"{FLASH}_for_cpu"].flops == 4 * 2 * 64 * 64 * 32
-    assert of[f"{FLASH}_for_cpu_backward"].flops == 5 * 2 * 2 * 64 * 64 * 32
-
-
 def event(name: str, *inputs: Any, inside: tuple[FunctionEvent, ...] = ()) -> FunctionEvent:
     """Return the event of an operator that nobody called: lists are shapes of tensors."""
     is_shape = [isinstance(each, list) for each in inputs]
@@ -115,9 +108,3 @@ def test_of_nested_attention_the_kernel_has_the_operations(name: str, inputs: tu
     kernel = event(inner, [2, 10, 4, 8], [2, 12, 4, 8], [2, 12, 4, 8], None, None, 10, 12, 0.0, False, False)
     outer = event(f"_scaled_dot_product_{name}_attention", q, kv, kv, *inputs, inside=(kernel,))
     assert counted(outer, kernel) == {kernel.name: 4 * (2 * 4 * 10 * 12) * 8, outer.name: None}
-
-
-def test_what_shapes_do_not_tell_has_no_operations() -> None:
-    """A product in float8 has none, nor has what is no product."""
-    for made in (event("_scaled_mm", [16, 16], [16, 16], [], []), event("mul", [5, 4], [5, 4]), event("mm")):
-        assert counted(made) == {made.name: None}

@@ -18,7 +18,6 @@ from tests.make.points import point
 from tests.make.records import record, samples
 from tests.make.results import summarise
 from tests.measure.stub import Announcements
-from tests.refusals import refusal
 
 pytestmark = pytest.mark.slow
 
@@ -44,15 +43,6 @@ def test_a_case_leaves_its_trace_its_profile_and_its_operators(tmp_path: Path, m
     }  # fmt: skip
     (copy,) = (tmp_path / "traces" / "tensorboard").glob("*/*.pt.trace.json.gz")
     assert copy.parent.name == case.name
-
-
-@pytest.mark.parametrize("unwritable", ["/proc/self/attention-bench", "in the way"])
-def test_a_folder_that_cannot_be_written_is_a_wrong_request(unwritable: str, tmp_path: Path) -> None:
-    """Where traces/ is a file or can't take files one line says so."""
-    (tmp_path / "in the way").touch()
-    (tmp_path / "traces").symlink_to(tmp_path / unwritable)
-    with pytest.raises(WrongRequest, match="can't be written"):
-        list(traces.write([Case(point(), "eager")], tmp_path))
 
 
 @pytest.fixture
@@ -90,18 +80,3 @@ def test_a_selector_names_columns(table: pd.DataFrame) -> None:
     assert names(chosen(failed, selectors, "eager")) == [case for case in expected if "graph" not in case]
     with pytest.raises(WrongRequest, match="the others have implementation = eager, sdpa, online"):
         chosen(failed, ["implementation=graph"], "eager")
-
-
-@pytest.mark.parametrize(
-    ("selector", "message"),
-    [
-        ("implementation=manual", "no case of the run that is ok agrees"),
-        ("num_tokens=8", "no case of the run that is ok agrees"),
-        ("colour=red", "unknown column 'colour'; expected one of layer"),
-        ("sdpa", "must be column=value"),
-    ],
-)
-def test_a_selector_that_names_nothing_is_refused(table: pd.DataFrame, selector: str, message: str) -> None:
-    """A case that failed, doesn't exist, or can't be understood is a wrong request, and so is a run of failures."""
-    assert message in refusal(chosen, table, [selector], "eager")
-    assert "holds no case that is ok" in refusal(chosen, table[table["status"] != "ok"], [], "eager")
