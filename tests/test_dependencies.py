@@ -5,9 +5,9 @@ import importlib.util
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -53,9 +53,6 @@ AROUND = {name: name.rpartition(".")[0] for name in BELOW if name.rpartition("."
 
 TOP_LEVEL = "bench"
 """The modules in bench/ itself: only entry points, above all packages."""
-
-ENTRY_POINTS = {"__init__", "__main__", "cli", "conftest", "test_cases"}
-"""The entry points: the library, the command line, and the modules that pytest reads in its folder."""
 
 USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 """The packages that run in a worker process. Entry points run in the parent, which imports no torch."""
@@ -124,12 +121,6 @@ def parent(module: str, package: bool) -> str:
     return module if package else module.rpartition(".")[0]
 
 
-def violations(source: str, module: str, *, package: bool = False) -> list[str]:
-    """Return what a module imports and may not."""
-    package_name = package_of(module)
-    return [name for name in imports(source, module, package=package) if not may_import(package_name, name)]
-
-
 def may_import(package_name: str, name: str) -> bool:
     """Return whether a package may import a module."""
     top = name.partition(".")[0]
@@ -166,6 +157,12 @@ def test_dependencies() -> None:
     assert {(module, name) for module, name in found if not may_import(package_of(module), name)} == set()
 
 
+def test_an_import_upwards_or_of_torch_is_found() -> None:
+    """Inside a function too, and if it is relative."""
+    found = [*imports("def f():\n    import torch\n    from .. import plan, show\n", "bench.store.table")]
+    assert [may_import("bench.store", each) for each in found] == [False, True, False]
+
+
 def test_of_the_commands_profile_and_call_alone_use_what_imports_torch() -> None:
     """All others run on any laptop: what they import, also inside functions, imports no torch."""
     of_commands = {module: names for module, names in imported().items() if package_of(module) == "bench.commands"}
@@ -173,28 +170,13 @@ def test_of_the_commands_profile_and_call_alone_use_what_imports_torch() -> None
     assert using == {"bench.commands.profile", "bench.commands.call"}
 
 
-def circle(graph: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the modules of a circle of imports, the first one twice; empty if there is none."""
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        return [str(module) for module in error.args[1]]
-    return []
-
-
 def test_no_modules_import_each_other() -> None:
-    """Imports make no circle between modules, also inside functions and for types alone; a circle would be found."""
+    """Imports make no circle between modules, also inside functions and for types alone."""
     graph = {
         module: {name if name in imported() else parent(name, package=False) for name in names} - {module}
         for module, names in imported().items()
     }
-    assert circle(graph) == []
-    assert circle({"a": ["b"], "b": ["c"], "c": ["b"]})[1:] in (["b", "c"], ["c", "b"])
-
-
-def test_the_top_level_holds_entry_points_only() -> None:
-    """Every other module is in a package."""
-    assert {file.stem for file in (ROOT / "bench").glob("*.py")} == ENTRY_POINTS
+    TopologicalSorter(graph).prepare()  # the error has the modules of a circle
 
 
 def test_every_package_has_modules_and_uses_what_it_may_import() -> None:
@@ -221,43 +203,6 @@ def test_no_package_grows_unnoticed() -> None:
     """A house that one engineer holds in her head stays as small as it is, unless somebody says why not."""
     grown = {name: f"{count} lines" for name, count in lines().items() if count > LINES.get(name, 0)}
     assert grown == {}, "raise the number in LINES here, and say in the commit what the package needs more lines for"
-
-
-WRONG: list[tuple[str, str, list[str]]] = [
-    ("bench.plan.case", "import json, torch.nn as nn", ["torch.nn"]),
-    ("bench.show.intervals", "if TYPE_CHECKING:\n    import torch\n", ["torch"]),
-    ("bench.engine.run", "try:\n    import torch.cuda\nexcept ImportError:\n    pass\n", ["torch.cuda"]),
-    ("bench.engine.run", "importlib.import_module('torch')", ["torch"]),
-    ("bench.plan.case", "import impls", ["impls"]),
-    ("bench.store.table", "from .. import show", ["bench.show"]),
-    ("bench.measure.server", "from bench.engine import run", ["bench.engine.run"]),
-    ("bench.engine.run", "from bench.measure.server import work", ["bench.measure.server.work"]),
-    ("bench.profiling.traces", "from bench.cli import main", ["bench.cli.main"]),
-    ("bench.engine.run", "from bench.commands import say", ["bench.commands.say"]),
-    ("bench.show.columns", "from bench.show.terminal.console import GAP", ["bench.show.terminal.console.GAP"]),
-    ("bench.show.charts.lines", "from bench.show.pages import run", ["bench.show.pages.run"]),
-    ("impls.lookup", "def f():\n    from bench.plan import names\n", ["bench.plan.names"]),
-    ("bench.cli", "from tests.make.points import point", ["tests.make.points.point"]),
-    ("bench.store.table", "import torch\nimport json\nimport impls\n", ["torch", "impls"]),
-]
-"""Imports that go upwards, sideways or to torch, however they are written, with what is found of each."""
-
-RIGHT = [
-    ("bench.plan.case", "import dataclasses\nimport torchvision_is_another_package\n"),
-    ("bench.plan.sweep", "from bench.plan.case import Case\nfrom . import grid\nfrom .grid import expand\n"),
-    ("bench.show.pages.run", "from bench.show import charts, intervals\nfrom bench.stats import best\n"),
-    ("bench.measure.server", "import torch\nimport impls\nfrom bench.plan.case import Point\n"),
-    ("impls.whole.mha", "import torch\nfrom impls.contract import Unsupported\n"),
-]
-"""Imports that go downwards, stay in the package or leave the project; one dot is the package."""
-
-
-def test_wrong_imports_are_found_and_right_ones_allowed() -> None:
-    """Each alone, so that none hides another."""
-    assert [(module, source, violations(source, module)) for module, source, _ in WRONG] == WRONG
-    assert [(module, source) for module, source in RIGHT if violations(source, module)] == []
-    assert violations("from . import case", "bench.plan", package=True) == []
-    assert violations("from .. import store", "bench.plan", package=True) == ["bench.store"]
 
 
 IMPORT_ONE_BY_ONE = """
@@ -305,6 +250,7 @@ def test_light_packages_bring_no_torch() -> None:
 
 MEASURES_TWICE = """
 import sys, bench.measure.server as server
+print({"pandas"} & {*sys.modules} or "none")
 from bench.measure import cores, reference
 from bench.sampling.requests import Warm
 from tests.make.points import point
@@ -329,4 +275,4 @@ def test_a_process_that_compiles_nothing_imports_no_compiler() -> None:
     gradients, for which the server imports it.
     """
     done = subprocess.run([sys.executable, "-c", MEASURES_TWICE], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-2:] == ["none", "none"]
+    assert done.stdout.split()[-3:] == ["none"] * 3

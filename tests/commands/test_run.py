@@ -190,11 +190,8 @@ STARTED = [sys.executable, "-m", "tests.scripted", "run"]
 
 
 def begun(*options: str) -> "subprocess.Popen[str]":
-    """Return a run in a process of its own, whose replicates take a while."""
-    environment = {**os.environ, "TEST_PREPARE_S": "0.1"}
-    return subprocess.Popen(
-        [*STARTED, *options], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    """Return a run in a process of its own."""
+    return subprocess.Popen([*STARTED, *options], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.engine.admission import check_devices, check_threads, fit, too_large
+from bench.engine.admission import check_devices, check_threads, too_large
 from bench.machine import facts, nvml
 from bench.plan.case import Point
 from bench.plan.errors import WrongRequest
@@ -38,9 +38,7 @@ def on(*points: Point) -> Sweep:
 @pytest.mark.parametrize(
     ("cuda", "hip", "gpus", "rule"),
     [
-        ("", "", ["A"], "(torch 2.13.0 is built without CUDA); expected cpu"),
         ("", "6.4", [], "(torch 2.13.0 is built for HIP: only NVIDIA GPUs are measured); expected cpu"),
-        ("13.0", "", [], "(NVIDIA GPUs that this process sees: none); expected cpu"),
         ("13.0", "", ["A"], "(NVIDIA GPUs that this process sees: cuda:0); expected cpu or cuda:0"),
     ],
 )
@@ -90,12 +88,3 @@ def test_only_those_that_hold_too_much_are_named() -> None:
     for tokens, named in ((4096, []), (100_000, ["eager"])):
         on_gpu = point(batch=8, num_tokens=tokens, num_heads=6, device="cuda", timing="device-cold")
         assert [*too_large(on_gpu, ["eager"], 2 * GIB)] == named
-
-
-def test_what_fits_side_by_side_is_an_estimate() -> None:
-    """Each process takes memory beside its tensors, more of it for what holds all scores; on a GPU nothing is known."""
-    at = point(batch=8, num_tokens=4096, num_heads=6)
-    assert fit(at, ["sdpa"] * 4, GIB)
-    assert not fit(at, ["sdpa"] * 6, GIB)
-    assert not fit(at, ["eager"], 4 * GIB)
-    assert fit(point(device="cuda"), ["eager"] * 4, GIB)

@@ -104,27 +104,14 @@ def test_a_folder_inside_a_repository_is_that_folder_of_the_revision(repository:
         assert (checked_out("@first", tmp_path).folder / "mine.py").read_text() == "value = 1\n"
 
 
-def test_variables_of_a_hook_name_no_other_repository(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Git sets them for hooks, in which a duel may run. A machine without git is told."""
-    git(tmp_path, "init", "--quiet", "other")
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
-    assert (checked_out(f"{repository}@first", tmp_path).folder / MINE).read_text() == "value = 1\n"
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "needs git" in refusal(checked_out, f"{repository}@first", tmp_path)
-
-
 def test_what_is_no_checkout_is_refused(repository: Path, tmp_path: Path) -> None:
     """A revision or a folder that isn't there, a folder without a repository, and one that the revision lacks."""
     (repository / "new").mkdir(exist_ok=True)
     (plain := tmp_path / "plain").mkdir()
     for given, words in (
         (f"{repository}@nosuch", "has no revision 'nosuch'; expected a branch, tag or commit"),
-        (f"{repository}@first:inner", "has no revision"),
         (f"{repository / 'new'}@first", "can't be written"),
         (f"{plain}@main", "is in no git repository"),
-        (f"{tmp_path / 'nowhere'}@main", f"there is no folder {tmp_path / 'nowhere'}"),
         (str(tmp_path / "nowhere"), f"there is no folder {tmp_path / 'nowhere'}"),
     ):
         said = refusal(checked_out, given, tmp_path)

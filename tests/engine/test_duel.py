@@ -147,14 +147,11 @@ def test_a_race_of_two_sides_goes_on_until_their_ratio_is_known(tmp_path: Path) 
     assert "sides" not in json.loads((tmp_path / "run" / "environment.json").read_text())["context"]
 
 
-@pytest.mark.parametrize(("implementation", "status"), [("test:raises", "error"), ("test:exits", "crashed")])
-def test_where_one_side_cannot_be_prepared_the_other_is_skipped(
-    implementation: str, status: str, tmp_path: Path
-) -> None:
+def test_where_one_side_cannot_be_prepared_the_other_is_skipped(tmp_path: Path) -> None:
     """Nothing is timed without the other, every row says how it ended, and none is tried again."""
-    measured(tmp_path, implementation)
+    measured(tmp_path, "test:exits")
     own = {name: (each.status, each.own_cause) for name, (each,) in records(tmp_path).items()}
-    assert own == {"sdpa": ("skipped", False), CONTROL: ("skipped", False), implementation: (status, True)}
+    assert own == {"sdpa": ("skipped", False), CONTROL: ("skipped", False), "test:exits": ("crashed", True)}
 
 
 def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,30 +161,6 @@ def test_a_side_that_is_killed_once_is_measured_again(tmp_path: Path, monkeypatc
     assert [*tmp_path.glob("test-*")]
     assert {each.status for own in records(tmp_path).values() for each in own} == {"ok"}
     assert len(pairs(tmp_path, "test:killed_once")) == 2
-
-
-@pytest.mark.slow
-def test_a_side_that_cannot_be_made_is_a_wrong_request_that_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What can't be started, what starts without our packages, an implementation and a module that aren't there."""
-    threads.use_processes(monkeypatch)
-    script, good = tmp_path / "python", two(tmp_path)
-    script.write_text("#!/bin/sh\necho 'No module named torch' >&2; exit 1\n")
-
-    def refused(pythons: tuple[str, str], implementation: str = "sdpa") -> str:
-        return refusal(opened(tmp_path, sides_of(pythons, implementation)).__enter__)
-
-    for mode, words in ((0o644, "Permission denied"), (0o755, "No module named torch")):
-        script.chmod(mode)
-        said = refused((good[0], str(script)))
-        assert said.startswith(f"after (--python {script}): no worker")
-        assert said.endswith(words)
-    for implementation, words in (("nosuch:kernel", "can't be imported"), ("test:undescribed", "no module")):
-        said = refused(good, implementation)
-        assert said.startswith(f"before (--python {good[0]}): ")
-        assert words in said
-    assert not (tmp_path / "run").exists()
 
 
 WEIGHTS = [["qkv.weight", [3, 4]], ["out.bias", [4]]]
@@ -221,11 +194,7 @@ def checkouts(folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any
         yield duel
 
 
-@pytest.mark.parametrize(
-    ("weights", "is_same"),
-    [(WEIGHTS, True), (RENAMED, False), ([*WEIGHTS, ["new", [5]]], False)],
-    ids=["the same", "renamed", "with new ones"],
-)
+@pytest.mark.parametrize(("weights", "is_same"), [(WEIGHTS, True), (RENAMED, False)], ids=["the same", "renamed"])
 def test_the_second_side_is_judged_by_the_first_if_weights_are_the_same(
     weights: list[Any], is_same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,12 +222,10 @@ def test_the_second_side_is_judged_by_the_first_if_weights_are_the_same(
     ("described", "status", "detail"),
     [
         (({}, {"output": [2, 8, 12]}), "incorrect", "after has an output of shape [2, 8, 12], before of [2, 7, 12]"),
-        (({}, {"input": [2, 7, 16]}), "incorrect", "after has an input of shape [2, 7, 16], before of [2, 7, 12]"),
-        (({}, RAISED), "error", "after raises: RuntimeError: no (mine.py, line 3)"),
         (({}, DIED), "crashed", "after ended with exit status 7"),
         ((RAISED, {}), "error", "before raises: RuntimeError: no (mine.py, line 3)"),
     ],
-    ids=["output", "input", "raises", "dies", "before raises"],
+    ids=["output", "dies", "before raises"],
 )
 def test_a_side_that_is_broken_is_a_result(
     described: tuple[Any, ...], status: str, detail: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -277,10 +244,9 @@ def test_a_side_that_is_broken_is_a_result(
     [
         (({}, {"modules": {"mine": ("/elsewhere/mine.py", "", "")}}), ("after (--checkout", "mine from /elsewhere")),
         (({}, {"modules": {}}), ("after (--checkout", "no package was imported from the checkout")),
-        ((RAISED, RAISED), ("before (--checkout", "give another shape")),
         ((DIED, RAISED), ("before (--checkout", "crashed: ended with exit status 7")),
     ],
-    ids=["elsewhere", "nothing", "both raise", "both broken"],
+    ids=["elsewhere", "nothing", "both broken"],
 )
 def test_sides_that_are_not_what_was_asked_for_are_a_wrong_request(
     described: tuple[Any, ...], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

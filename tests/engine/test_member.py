@@ -35,23 +35,14 @@ def test_a_timing_of_one_short_call_is_worked_on_one_core() -> None:
     assert claims.of_all(threads=1) == ""
 
 
-@pytest.mark.parametrize(
-    ("reported", "words"),
-    [
-        ({"peak_byte": 7}, ("peak_byte", "did you mean peak_bytes?")),
-        ({"saved_bytes": "many"}, ("saved_bytes",)),
-        ({"host_s": -1.0}, ("host_s",)),
-        ({"pid": 1}, ("unknown metric 'pid'",)),
-    ],
-)
-def test_what_cannot_be_is_an_error_row(reported: dict[str, object], words: tuple[str, ...]) -> None:
-    """An unknown metric or a wrong value ends the case in words, without samples; what else was measured is kept."""
+def test_what_cannot_be_is_an_error_row() -> None:
+    """A wrong value of a metric ends the case in words, without samples; what else was measured is kept."""
     one = Member(case(), mock.create_autospec(Pool), thorough=False, samples=samples(1.0))
     one.metrics = {"peak_bytes": 7}
     good = one.record(3, "2026-01-31T12:00:00+00:00", 5, HERE)
-    one.metrics |= reported
+    one.metrics |= {"host_s": -1.0}
     bad = one.record(3, "2026-01-31T12:00:00+00:00", 5, HERE)
     assert (good.status, good.samples, good.seed, good.process) == ("ok", samples(1.0), 5, 3)
     assert (bad.status, bad.samples) == ("error", Samples())
-    assert all(word in bad.detail for word in words)
+    assert "host_s" in bad.detail
     assert bad.metrics["peak_bytes"] == 7

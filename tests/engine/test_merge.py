@@ -111,12 +111,10 @@ def test_what_are_no_shards_of_one_run_are_refused(second: dict[str, Any], words
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("lacking", [journal.JOURNAL, environment.ENVIRONMENT, "everything"])
+@pytest.mark.parametrize("lacking", [journal.JOURNAL, environment.ENVIRONMENT])
 def test_what_is_no_run_is_refused(tmp_path: Path, lacking: str) -> None:
     """The line names the folder and the file."""
     folder = run(tmp_path / "one")
-    for path in list(folder.iterdir()):
-        if lacking in (path.name, "everything"):
-            path.unlink()
+    (folder / lacking).unlink()
     assert f"{folder} is no run that can be merged" in refusal(merge, tmp_path / "out", [folder])
     assert not (tmp_path / "out").exists()

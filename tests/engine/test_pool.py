@@ -1,9 +1,7 @@
 """The processes of a run: how many servers there are, when fresh ones start, the judge, and temporary folders."""
 
-import errno
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,9 +14,8 @@ import pytest
 
 from bench.engine import pool
 from bench.engine.pool import LOCK, PREFIX, Pool, scratch
-from bench.engine.worker import Died, Server, Worker
+from bench.engine.worker import Died, Worker
 from bench.plan.errors import WrongRequest
-from tests.engine.interpreters import interpreter
 from tests.engine.scripted_server import Do
 from tests.engine.test_worker import has_ended, lives
 from tests.make.points import point
@@ -64,26 +61,6 @@ def children() -> set[int]:
     return {child.pid for child in psutil.Process().children()}
 
 
-def killed_at_the_start(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let the next server be killed before it is ready, and return the list that will hold its id."""
-    killed: list[int] = []
-    ready = Server.ready
-
-    def kill(server: Server) -> None:
-        if not killed:
-            killed.append(server.pid)
-            os.kill(server.pid, signal.SIGKILL)
-        ready(server)
-
-    monkeypatch.setattr(Server, "ready", kill)
-    return killed
-
-
-def no_more_processes(*_arguments: object, **_named: object) -> None:
-    """Raise the error of a system that is out of processes."""
-    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-
-
 def test_servers_take_turns_and_are_fresh_after_a_renewal(two: Pool) -> None:
     """Both start together; the third replicate of a point comes from the first again, until they are renewed.
 
@@ -123,34 +100,6 @@ def test_the_processes_of_a_gpu_are_forked_from_a_server_that_can_fork_them(one:
     assert threads == [os.environ.get("TORCHINDUCTOR_COMPILE_THREADS"), "1"]
 
 
-def test_the_process_that_describes_the_machine_was_forked_before_the_compiler_was_used(one: Pool) -> None:
-    """In a process that comes from a server that has, torch could not describe the GPUs."""
-    one.check([point()])
-    plain = one._of(point()).plain()
-    assert plain.ask(Do("tell"), CHECK_S).warmed == []
-    assert one.worker(point()).ask(Do("tell"), CHECK_S).warmed == ["eager"]
-
-
-def test_a_server_that_does_not_start_is_tried_again(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is left of those that were started beside it, and the check of a run refuses with its last line.
-
-    Nor is anything if one is killed: another one would serve without having used the compiler.
-    """
-    before = children()
-    with monkeypatch.context() as patch:
-        patch.setattr(pool, "MODULE", "tests.engine.no_such_server")
-        with pytest.raises(Died, match="No module named"):
-            two.worker(point())
-        with pytest.raises(WrongRequest, match="No module named"):
-            two.check([point()])
-    with monkeypatch.context() as patch:
-        killed_at_the_start(patch)
-        with pytest.raises(Died, match="SIGKILL"):
-            two.worker(point())
-    assert children() == before
-    assert lives(server_of(two.worker(point())))
-
-
 def test_servers_that_begin_early_fork_the_workers(two: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The beginning waits for nothing and refuses nothing; a server that can't start is said by who needs it."""
     before = children()
@@ -181,11 +130,11 @@ def test_a_server_that_is_killed_is_replaced(one: Pool) -> None:
     assert server_of(one.worker(point())) != first
 
 
-def test_what_can_not_be_used_is_a_wrong_request(one: Pool, tmp_path: Path) -> None:
+def test_what_can_not_be_used_is_a_wrong_request(one: Pool) -> None:
     """Of implementations only those that are needed count, of GPUs those of all points.
 
     That torch can't use a device is one if no point has another device.
-    Else the check returns what torch knows, which is that of another environment if its Python was named.
+    Else the check returns what torch knows.
     """
     with pytest.raises(WrongRequest, match="'nosuch:kernel' can't be imported"):
         one.check([point()], ["eager", "nosuch:kernel"])
@@ -195,22 +144,6 @@ def test_what_can_not_be_used_is_a_wrong_request(one: Pool, tmp_path: Path) -> N
         one.check([point(device="cuda:2"), point(device="cuda:2", batch=3)])
     assert one.check([point(), point(device="cuda:2")])
     assert one.check([point(), point(device="cuda:0")]).facts["torch"] == "2.0"
-    with closing(Pool(1, [], interpreter(tmp_path, "python", TEST_TORCH="2.1"))) as other:
-        assert other.check([point()]).facts["torch"] == "2.1"
-
-
-def test_a_point_has_one_judge(one: Pool) -> None:
-    """The judge stays until it is replaced or dismissed; then there is a fresh one."""
-    first, second = one.judge(point()), one.judge(point(num_tokens=9))
-    assert one.judge(point()) is first
-    one.replace(point())
-    assert (lives(first.pid), lives(second.pid)) == (False, True)
-    third = one.judge(point())
-    one.dismiss(keep=point())
-    assert (lives(third.pid), lives(second.pid)) == (True, False)
-    one.dismiss()
-    assert not lives(third.pid)
-    assert lives(one.judge(point(num_tokens=9)).pid)
 
 
 def test_servers_that_no_point_needs_end(one: Pool) -> None:
@@ -227,24 +160,6 @@ def test_servers_that_no_point_needs_end(one: Pool) -> None:
     assert not any(lives(pid) for pid in (ended, judge))
     assert server_of(one.worker(point(num_tokens=9))) == kept
     assert server_of(one.worker(point(threads=2))) != ended
-
-
-def test_a_process_that_the_system_refuses_to_start_has_died(one: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason is the system's, and the case is not known to be the cause; later it may start."""
-    with monkeypatch.context() as patch:
-        patch.setattr(subprocess, "Popen", no_more_processes)
-        for make in (one.worker, one.judge):
-            with pytest.raises(Died, match=os.strerror(errno.EAGAIN)) as refusal:
-                make(point())
-            assert refusal.value.is_outside
-        one.begin(point())
-        with pytest.raises(WrongRequest, match=os.strerror(errno.EAGAIN)):
-            one.check([point()])
-    worker = one.worker(point())
-    monkeypatch.setattr(socket, "socketpair", no_more_processes)
-    with pytest.raises(Died, match=os.strerror(errno.EAGAIN)):
-        one.worker(point())
-    assert lives(server_of(worker))
 
 
 @pytest.fixture(autouse=True)

@@ -39,15 +39,13 @@ class ScriptedRun:
     ) -> None:
         self.sweep = SimpleNamespace(effort=EFFORT)
         self.finer: dict[Point, int] = {}
-        self.bounds: dict[Point, float] = {}
         self.summary = self
-        self.poolings = 0
+        self.poolings = 0  # nothing that one point shows changes the answers of the others
         self.taken: list[Taken] = []
         self.lengths: list[float] = []
         self.beside_s, self.round_s, self.share = 1.0, 0.1, 0.0
         self.base = dict.fromkeys(to_come, 0)
         self.left = dict(to_come)
-        self.reopens: Point | None = None
         self._clock, self._growths = clock, growths or {}
 
     def leave_out(self, _point: Point, _processes: int) -> None:
@@ -71,19 +69,9 @@ class ScriptedRun:
 
     def answer(self, point: Point, bound: float) -> Answer:
         """Return that two of the three are candidates while replicates are to come, more of them for a finer bound."""
-        self._pool()
         if self.left[point] + (self.finer.get(point, 0) if bound < EFFORT.bound else 0) <= 0:
             return Answer("a", 0.01, replicates=2)
-        taken = sum(point == each for each, _, is_further in self.taken if is_further)
-        bound = self.bounds.get(point, 0.1) / (1 + taken)
-        return Answer("a", bound, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
-
-    def _pool(self) -> None:
-        """Open a point again after the first further replicate of another, once."""
-        if self.reopens is not None and any(is_further for *_, is_further in self.taken):
-            self.left[self.reopens] = 1
-            self.poolings += 1
-            self.reopens = None
+        return Answer("a", 0.1, ("a", "c"), (self._growths.get(point, 1.0),) * 2, 2)
 
     def scatter(self, _point: Point) -> float:
         """Return by how much more rounds scatter than processes."""
@@ -142,15 +130,6 @@ def test_after_the_base_only_candidates_are_measured(clock: Clock) -> None:
     assert [answer.is_good for _, answer in judged] == [True, True, False, False, True]
 
 
-def test_if_no_point_can_be_answered_in_time_the_largest_bound_comes_first(clock: Clock) -> None:
-    """A replicate takes 3 s here; SMALL is answered in time, then the others share what is left by their bounds."""
-    run = ScriptedRun(clock, {SMALL: 1, MEDIUM: NEVER, LARGE: NEVER}, {SMALL: 0.5, MEDIUM: 40.0, LARGE: 50.0})
-    run.bounds = {MEDIUM: 0.3, LARGE: 0.2}
-    raced(run, SMALL, MEDIUM, LARGE, end_s=60.0)
-    assert [tokens for tokens, is_further in run.tokens if is_further][:3] == [5, 7, 9]
-    assert {tokens for tokens, is_further in run.tokens if is_further} == {5, 7, 9}
-
-
 @pytest.mark.parametrize(
     ("growths", "first"),
     [((9.0, 0.5), LARGE), ((0.5, 9.0), SMALL), ((math.nan, 2.5), LARGE), ((math.nan, 3.5), SMALL)],
@@ -187,23 +166,6 @@ def test_a_replicate_has_more_rounds_the_more_a_process_costs(clock: Clock) -> N
     raced(run, SMALL)
     rounds = math.sqrt(10.0 / 0.1 * 4.0 * (EFFORT.budget_s / 2 / 0.3 + 1) // 1)
     assert run.lengths[-1] == pytest.approx(2 * 0.1 * rounds, rel=0.1)
-
-
-def test_a_race_that_goes_on_takes_no_base_again(clock: Clock) -> None:
-    """It begins with what is known: where the answer isn't good."""
-    run = ScriptedRun(clock, {SMALL: 1, LARGE: 0})
-    run.base = {SMALL: 2, LARGE: 2}
-    judged = raced(run, SMALL, LARGE)
-    assert run.taken == [(SMALL, ("a", "c"), True)]
-    assert [each for each, _ in judged] == [SMALL, LARGE, SMALL]
-
-
-def test_a_point_that_opens_again_is_measured_on(clock: Clock) -> None:
-    """What one point has shown changes the errors of all, and another one that was answered isn't any more."""
-    run = ScriptedRun(clock, {SMALL: 0, LARGE: 2})
-    run.reopens = SMALL
-    raced(run, SMALL, LARGE)
-    assert run.tokens == [*((tokens, False) for tokens in (5, 5, 9, 9)), (9, True), (5, True), (9, True)]
 
 
 def test_a_finer_bound_comes_after_a_good_answer_at_all_points(clock: Clock) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.engine import pool, replicate
+from bench.engine import replicate
 from bench.engine.member import Member
 from bench.engine.pool import Pool
 from bench.engine.replicate import Replicate
@@ -153,18 +153,6 @@ def test_all_implementations_have_as_many_timings_as_the_baseline(
 # The judge
 
 
-def test_a_wrong_output_is_incorrect(servers: Pool) -> None:
-    """Whether it is wrong before the rounds or in them, the judge's reason and its figures are kept."""
-    eager, *wrong = measured(servers, "eager", "test:wrong", "test:wrong_when_timed").values()
-    assert eager.status == "ok"
-    for member, check in zip(wrong, ("peaked input", "timed call"), strict=True):
-        assert member.status == "incorrect"
-        assert "wrong numbers" in member.detail
-        assert check in member.detail
-        assert (member.metrics["error"], member.metrics["tolerance"]) == (1.0, 1e-5)
-        assert member.death is None
-
-
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_judge_that_dies_costs_one_implementation(place: int, servers: Pool) -> None:
     """The next judge knows what to expect of the others; nobody is the known cause of the death."""
@@ -176,21 +164,6 @@ def test_a_judge_that_dies_costs_one_implementation(place: int, servers: Pool) -
     assert guilty.status == "crashed"
     assert guilty.death is not None
     assert guilty.death.is_outside
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_server_that_dies_ends_those_that_it_serves(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is the known cause, and the next replicate has a fresh server."""
-    at = point(device=device)
-    monkeypatch.setenv("TEST_GPU", "yes")
-    threads.use_processes(monkeypatch)
-    monkeypatch.setattr(pool, "MODULE", "tests.engine.no_such_server")
-    with closing(Pool(1, [])) as servers:
-        members = measured(servers, "eager", "sdpa", at=at)
-        assert statuses(members) == ["crashed"] * 2
-        assert all(member.death is not None and member.death.is_outside for member in members.values())
-        monkeypatch.setattr(pool, "MODULE", "tests.engine.scripted_server")
-        assert statuses(measured(servers, "eager", "sdpa", at=at)) == ["ok"] * 2
 
 
 # Order

@@ -1,8 +1,6 @@
 """A run folder that is being filled: what is kept, what is missing, and who may write."""
 
 import dataclasses
-import errno
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +10,12 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.cli import main
 from bench.engine.run import Run
 from bench.plan.case import Case, Point
-from bench.plan.errors import CannotWrite, WrongRequest
+from bench.plan.errors import WrongRequest
 from bench.plan.sweep import Sweep
 from bench.store import files, journal, table
 from bench.store.environment import ENVIRONMENT, Environment
-from bench.store.files import LOCK, Lock
 from bench.store.record import Origin, encode_line
-from bench.store.table import RESULTS, load
+from bench.store.table import RESULTS
 from tests.engine.test_checkout import git
 from tests.make.points import point
 from tests.make.records import environment, measured
@@ -79,10 +76,8 @@ def of_three(folder: Path, *measured: int) -> Run:
 @pytest.mark.parametrize(
     ("sessions", "is_killed"),
     [
-        (([0, 0, 1, 1, 2], [2]), False),
         (([0, 0, 1], [2, 2, 1]), True),
         (([0, 1, 2], []), False),
-        (([0, 1, 2], []), True),
     ],
 )
 def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
@@ -104,75 +99,7 @@ def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
     assert table.as_csv(summarise(journal.read(tmp_path), "eager")) == before
 
 
-def test_what_failed_is_tried_again_in_a_later_session_if_it_was_not_the_cause_or_if_asked_for(tmp_path: Path) -> None:
-    """In the session that kept it, it is not; a good record then takes the place of the failure."""
-    with opened(tmp_path) as first:
-        kept(first, "eager", status="crashed", own_cause=False)
-        kept(first, "sdpa", status="crashed")
-        assert first.failed(point()) == {"eager", "sdpa"}
-        assert first.missing(point(), 1) == []
-    with opened(tmp_path) as second:
-        assert second.missing(point(), 1) == ["eager"]
-    with opened(tmp_path, retry_failed=True) as second:
-        assert second.missing(point(), 1) == ["eager", "sdpa"]
-        assert second.is_new(Case(point(), "eager"))
-        kept(second, "eager")
-        kept(second, "sdpa", status="timeout", own_cause=False)
-        assert second.missing(point(), 1) == []
-        assert [record.status for record in second.records(point())] == ["ok", "timeout"]
-    assert load(tmp_path)["status"].tolist() == ["ok", "timeout"]
-    with opened(tmp_path) as third:
-        assert third.missing(point(), 1) == ["sdpa"]
-        assert third.next_process(point()) == 4
-        kept(third, "eager", "sdpa")
-        assert third.missing(point(), 1) == []
-        assert third.missing(point(), 2) == ["sdpa"]
-        assert not third.is_new(Case(point(), "sdpa"))
-    assert load(tmp_path)[["status", "processes"]].to_numpy().tolist() == [["ok", 2], ["ok", 1]]
-
-
 # A folder that is one writer's
-
-
-def test_a_folder_that_is_being_filled_is_refused(tmp_path: Path) -> None:
-    """A second session names the process that fills it, and the first goes on; both can be shown meanwhile."""
-    first = opened(tmp_path)
-    with pytest.raises(WrongRequest, match=f"written by process {os.getpid()} on"):
-        opened(tmp_path)
-    kept(first, "eager")
-    assert main(["show", str(tmp_path)]) == 0
-    first.close()
-    assert not (tmp_path / LOCK).exists()
-    assert opened(tmp_path).missing(point(), 1) == ["sdpa"]
-
-
-def test_a_folder_that_was_made_for_nothing_goes_again(tmp_path: Path) -> None:
-    """A folder that a refusal leaves empty is removed with the folders above it that were made; what was there stays.
-
-    A file in its place is said in one line.
-    """
-    (tmp_path / "there").mkdir()
-    for path in (tmp_path / "new" / "run", tmp_path / "there"):
-        with Lock(path):
-            assert path.is_dir()
-        assert list(tmp_path.iterdir()) == [tmp_path / "there"]
-    (tmp_path / "file").touch()
-    with pytest.raises(WrongRequest, match="can't be made"):
-        opened(tmp_path / "file" / "run")
-
-
-def test_a_writer_that_lost_its_folder_writes_no_more(tmp_path: Path) -> None:
-    """A folder that vanishes ends the run with one line; nothing is made anew, and the replicate doesn't count."""
-    run = begun(tmp_path / "run", "eager")
-    (tmp_path / "run").rename(tmp_path / "moved")
-    with pytest.raises(CannotWrite, match=r"No such file.* process 1 of .* is lost"):
-        kept(run, "sdpa")
-    assert run.next_process(point()) == 1
-    with pytest.raises(CannotWrite, match=f"{RESULTS} can't be written: No such file"):
-        run.tabulate()
-    run.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["moved"]
-    assert len(journal.read(tmp_path / "moved")) == 1
 
 
 def test_git_leaves_out_a_run_folder_but_for_those_of_the_project(
@@ -188,27 +115,6 @@ def test_git_leaves_out_a_run_folder_but_for_those_of_the_project(
     git(tmp_path, "init", "--quiet")
     seen = {line.split()[1] for line in git(tmp_path, "status", "--porcelain", "-uall").splitlines()}
     assert {Path(path).parent.as_posix() for path in seen} == {"results/old", "ours/published/new"}
-
-
-@pytest.mark.parametrize("name", [LOCK, journal.JOURNAL])
-def test_a_folder_that_cannot_be_written_is_refused_at_once(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The refusal comes before any worker is asked for anything, and nothing of the folder changes."""
-    left(tmp_path, "eager")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    open_file = os.open
-
-    def read_only(path: Any, *rest: Any, **options: Any) -> int:
-        if Path(path).name == name:
-            raise OSError(errno.EROFS, "Read-only file system")
-        return open_file(path, *rest, **options)
-
-    monkeypatch.setattr(os, "open", read_only)
-    with pytest.raises(CannotWrite, match="can't be written: Read-only file system"):
-        opened(tmp_path)
-    monkeypatch.undo()
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_what_a_kill_left_is_passed_over_and_said(tmp_path: Path) -> None:

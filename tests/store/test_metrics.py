@@ -29,13 +29,6 @@ def test_every_metric_goes_somewhere() -> None:
     assert all(metric.combined for metric in REPORTED.values() if metric.in_table)
 
 
-def test_the_ends_of_intervals_are_metrics() -> None:
-    """A picture finds the ends of its intervals in the table."""
-    axes = [metric.axis for metric in METRICS.values() if metric.axis]
-    assert {end for axis in axes for end in (axis.low, axis.high) if end} <= {*COLUMNS}
-    assert len({axis.name for axis in axes}) == len(axes)
-
-
 @pytest.mark.parametrize(
     ("name", "values", "cell"),
     [

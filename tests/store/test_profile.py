@@ -25,19 +25,10 @@ def test_what_is_saved_is_what_is_loaded(run: Path) -> None:
     assert all(":" not in path.name for path in paths)
 
 
-def test_points_stand_by_their_size(run: Path) -> None:
-    """1024 tokens come after 197; a run without a folder of traces has no profiles."""
-    for tokens in (1024, 50, 197):
-        profile.save(profiles.profile(num_tokens=tokens), run)
-    assert [each.case.point.num_tokens for each in profile.load(run)] == [50, 197, 1024]
-    assert profile.load(run / "nowhere") == []
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        *((text, "x.profile.json is no profile") for text in ("", "[]", "{}", '{"case": 1}')),
-        (json.dumps({**profiles.profile().to_json(), "schema_version": "new"}), "x.profile.json is no profile"),
+        ("{", "x.profile.json is no profile"),
         (json.dumps({**profiles.profile().to_json(), "schema_version": 99}), "schema_version is 99 and this suite"),
         (json.dumps({**profiles.profile().to_json(), "stages": [{"name": 1}]}), "stages"),
         (json.dumps({**profiles.profile().to_json(), "batch": "8"}), "batch"),

@@ -34,10 +34,7 @@ NEEDED = [
     [
         ("peak_bytes", -1, "peak_bytes: "),
         ("error", float("nan"), "error: "),
-        ("compile_s", "1", "compile_s: "),
-        ("settled", 1, "settled: "),
         ("kernels", "flash", "kernels: "),
-        ("mood", 1, "unknown metric 'mood'; bench/store/metrics.py"),
         ("eror", 1.0, "unknown metric 'eror'; did you mean error?"),
     ],
 )
@@ -91,9 +88,7 @@ def test_what_a_line_lacks_or_holds_besides_is_no_reason_to_refuse_it() -> None:
         {"samples": {"timings_s": [[0.5], [float("nan")], [0.5]]}},
         {"samples": {"timings_s": [[0.5], [0.0], [0.5]]}},
         {"samples": {"timings_s": [[0.5], [], [0.5]]}},
-        {"samples": {"timings_s": [0.5, 0.5, 0.5]}},
         {"samples": {"switches": [0, 0, 0, 0]}},
-        {"samples": {"rounds": [0, 1, -1]}},
         {"samples": {"rounds": [0, 1, 1]}},
         {"samples": {"rounds": [], "timings_s": [], "switches": [], "others": []}},
         {"implementation": "sdpa[backend"},
