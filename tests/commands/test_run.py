@@ -3,7 +3,6 @@
 Most tests have workers that make their times up, inside this process, because importing torch takes seconds.
 """
 
-import os
 import random
 import re
 import signal
