@@ -59,11 +59,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _alone() -> Iterator[None]:
     """Take out what nox, pytest-xdist and this file tell their processes: what tests start behaves as in a shell."""
-    for name in ("COLUMNS", "NOX_CURRENT_SESSION", "PYTEST_XDIST_WORKER", "OMP_NUM_THREADS"):
-        monkeypatch.delenv(name, raising=False)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("COLUMNS", "NOX_CURRENT_SESSION", "PYTEST_XDIST_WORKER", "OMP_NUM_THREADS"):
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture(autouse=True)
