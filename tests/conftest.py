@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -76,6 +77,13 @@ def _threads() -> Iterator[None]:
     yield
     if torch:
         torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def compiler() -> None:
+    """Skip a test where torch.compile finds no compiler for the CPU."""
+    if not (os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("needs g++ or clang++")
 
 
 @pytest.fixture

@@ -162,6 +162,7 @@ def test_what_a_backend_cannot_do_is_unsupported_with_the_obstacle() -> None:
 
 @pytest.mark.slow
 @pytest.mark.toolchain
+@pytest.mark.usefixtures("compiler")
 def test_flex_takes_masks_and_grouped_heads_and_compiles_once_for_a_shape() -> None:
     """Both masks together and grouped heads give what torch's function gives, zeros for a query that sees nothing.
 

@@ -1,8 +1,6 @@
 """Every implementation beside its layer in float64: outputs, and gradients of x and of every weight."""
 
 import copy
-import os
-import shutil
 
 import pytest
 import torch
@@ -48,9 +46,8 @@ def test_outputs_and_gradients(name: str, mask: str) -> None:
         assert max(errors(name, layer, factor * normal(2, tokens, 12))) < tolerance, tokens
 
 
-@pytest.mark.skipif(not shutil.which(os.environ.get("CXX", "g++")), reason="needs a C++ compiler")
 @pytest.mark.toolchain
-@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.usefixtures("fresh_compiler", "compiler")
 def test_a_compiled_implementation() -> None:
     """It computes with the layer's weights as they are now, not as they were compiled."""
     layer, x = ViTAttention(10, 12, 3, True), normal(2, 13, 10)

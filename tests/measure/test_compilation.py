@@ -34,6 +34,7 @@ def measured(pool: Pool, *names: str, **columns: Any) -> dict[str, Member]:
     return members
 
 
+@pytest.mark.usefixtures("compiler")
 def test_a_compiled_case_trains_and_tells_its_graph_from_one_of_the_cache(pool: Pool) -> None:
     """The first process compiles, forward and backward; the next one finds the graph on disk. Eager code has neither.
 

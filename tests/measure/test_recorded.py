@@ -47,6 +47,7 @@ def test_a_call_holds_what_ran_inside_its_label_alone() -> None:
 
 
 @pytest.mark.toolchain
+@pytest.mark.usefixtures("compiler")
 def test_the_kernels_of_a_compiled_function_have_their_names() -> None:
     """Inductor announces them once it is asked to; one fused kernel does the work of three operators."""
     from torch._inductor import config  # its import takes seconds

@@ -177,7 +177,7 @@ REFUSED = {
 
 @pytest.mark.slow
 @pytest.mark.toolchain
-@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.usefixtures("fresh_compiler", "compiler")
 @pytest.mark.parametrize("build", ["batch", "call"])
 @pytest.mark.parametrize(("kind", "mask"), [("core", "causal"), ("grouped", "none"), ("vit", "none")])
 def test_flex_computes_each_item_alone(kind: str, mask: str, build: str) -> None:
