@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bench.stats.best import bounds, growth
+from bench.stats.best import bounds, ends, growth
 from bench.stats.contrasts import Contrasts
 
 
@@ -56,12 +56,30 @@ def test_a_value_lies_between_its_bounds() -> None:
         assert slowdown.value.min() == 1
 
 
+def test_without_errors_there_are_values_alone() -> None:
+    """A single process shows nobody to be slower, and doesn't say what would."""
+    slowdown = bounds(of(0.0, 0.5, error=math.nan))
+    assert slowdown.value.tolist() == pytest.approx([1, math.exp(0.5)])
+    assert np.isnan([slowdown.low, slowdown.high]).all()
+
+
 def test_a_bound_of_more_than_three_times_the_value_is_unknown() -> None:
     """What one pair leaves open is not told of rows that other pairs bound: the lower bound of a slow one stays."""
     slowdown = bounds(of(0.0, 3.0, error=0.5))
     assert np.isnan(slowdown.high).tolist() == [False, True]
     assert slowdown.low[1] == pytest.approx(math.exp(3.0 - stats.t.ppf(0.995, 12) * 0.5))
     assert np.isnan(bounds(of(0.0, 0.0, error=0.5)).high).all()
+
+
+@pytest.mark.parametrize("rivals", [1, 3])
+def test_an_end_is_how_much_faster_another_may_be(rivals: int) -> None:
+    """An end is that of the pair's interval; the largest end of a row is its upper bound."""
+    logs = [0.0, 0.01, 0.02, 0.05][: rivals + 1]
+    most, half = ends(of(*logs)), stats.t.ppf(0.995, 12) * 0.01
+    for row, column in zip(*np.nonzero(~np.eye(rivals + 1, dtype=bool)), strict=True):
+        assert most[row, column] == pytest.approx(logs[row] - logs[column] + half)
+    np.fill_diagonal(most, 0.0)
+    assert np.exp(most.max(axis=1)) == pytest.approx(bounds(of(*logs)).high)
 
 
 @pytest.mark.parametrize("freedom", [None, 1.0, 4.0, 1e6])

@@ -22,6 +22,7 @@ from bench.stats.contrasts import (
 )
 from bench.stats.estimates import Array, Estimates, t_quantile
 
+CONTROL = ("control", "a")
 EXACT = Prior(0.0, Common(1.0, math.inf, math.inf))
 """Nothing but the variances that rounds predict, which are taken as known."""
 
@@ -108,7 +109,27 @@ def test_what_no_chain_of_replicates_joins_has_no_difference() -> None:
     assert not np.isnan(contrasts(of(chained), EXACT).difference).any()
 
 
+def test_a_choice_of_implementations_keeps_their_differences() -> None:
+    """In the order that is asked for; a speed-up is the baseline's time over the implementation's."""
+    of_all = contrasts(some_lack(np.random.default_rng(5)), EXACT)
+    kept = of_all.only(["d", "a"])
+    assert (kept.names, kept.difference[0, 1]) == (("d", "a"), of_all.difference[3, 0])
+    assert of_all.without("c").names == ("a", "b", "d", "e")
+    assert of_all.speedup("d", baseline="a").value == of_all.difference[0, 3]
+
+
 # the errors
+
+
+def test_one_replicate_has_no_error_and_two_have_one_through_the_run() -> None:
+    """Alone a pair in two replicates has one degree of freedom; a run with more points gives it more."""
+    rng = np.random.default_rng(6)
+    one, *more = [of(rng.normal(0, 0.01, (2, count))) for count in (1, *[2] * 100)]
+    pooled = prior([one, *more])
+    assert math.isnan(contrasts(one, pooled).error[0, 1])
+    assert not math.isnan(contrasts(one, pooled).difference[0, 1])
+    assert contrasts(more[0], prior(more[:1])).freedom[0, 1] == 1
+    assert 2 < contrasts(more[0], pooled).freedom[0, 1] <= 100
 
 
 def test_a_noisy_row_keeps_an_error_of_its_own() -> None:
@@ -129,6 +150,22 @@ def test_hundreds_of_rounds_in_few_processes_claim_no_more_than_processes_allow(
     assert error >= 0.999 * 0.003 * math.sqrt(2 / replicates)
     alone = points[0].__class__(("a", "b"), points[0].logs[:2], points[0].variances[:2])
     assert contrasts(alone, prior([alone])).error[0, 1] == pytest.approx(0.003 * math.sqrt(2 / replicates))
+
+
+@pytest.mark.parametrize(("off", "least", "most"), [(0.0, 1.0, 1.3), (0.05, 5.0, 12.0)])
+def test_a_control_that_differs_widens_all_errors(off: float, least: float, most: float) -> None:
+    """The control is 5 % slower in each of 20 points, where errors of 0.7 % are claimed.
+
+    Without it nothing is widened.
+    """
+    rng = np.random.default_rng(8)
+    logs = rng.normal(0, 0.01, (20, 4, 4)) + np.array([[0], [off], [0], [0]])
+    points = [of(own, names=("a", "control", "b", "c")) for own in logs]
+    plain, widened = prior(points), prior(points, CONTROL)
+    assert least <= widened.factor <= most
+    assert plain.factor == prior(points, ("control", "missing")).factor == 1
+    ratio = contrasts(points[0], widened).error[2, 3] / contrasts(points[0], plain).error[2, 3]
+    assert ratio == pytest.approx(widened.factor)
 
 
 @pytest.mark.parametrize(
