@@ -210,10 +210,13 @@ def misbehave(what: str, request: Do, channel: Channel) -> None:
             os.close(pipe(channel).fileno())
             time.sleep(60)
         case "leave a child":
+            reader, writer = os.pipe()
             child = ctypes.CDLL(None).fork()
             if not child:
                 os.setsid()
+                os.write(writer, b"!")
                 time.sleep(60)
+            os.read(reader, 1)  # before, the child would end with the worker's group
             Path(request.path).write_text(str(child))
             ctypes.string_at(0)
 
