@@ -1,5 +1,6 @@
 """Two tables compared: no false alarms, planted changes are shown, and neither order nor direction matters."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -7,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench.analyse.comparison import compare, compared, no_longer_to_use
+from bench.analyse.comparison import compare, compared, excluded, no_longer_to_use
 from bench.analyse.rows import plain
 from bench.plan.case import CASE_COLUMNS, Case
 from bench.plan.errors import NotComparable, WrongRequest
 from bench.plan.verdicts import VERDICTS
-from tests.make.comparisons import tables_of_every_verdict
+from bench.stats.estimates import Interval
+from tests.make.comparisons import NOISY, every_verdict, tables_of_every_verdict
 from tests.make.records import case
 from tests.make.rows import Row, baseline, cases, drawn, failed, of_layers, row, table
 
@@ -67,6 +69,13 @@ def test_a_row_is_judged_by_its_change(change: float, scatter: float, limits: di
     assert (result["base_latency_s"], result["new_latency_s"]) == (0.02, 0.04)
 
 
+@pytest.mark.parametrize("margin", [-0.01, math.nan, math.inf])
+def test_an_impossible_margin_is_refused(margin: float) -> None:
+    """The refusal names its value."""
+    with pytest.raises(WrongRequest, match=f"margin = {margin} must"):
+        judged(at(1.0), at(1.0), margin=margin)
+
+
 def test_the_interval_of_a_change_is_welchs() -> None:
     """Logarithms -h, 0, h on both sides: sd h, standard error h √(2/3), 4 degrees of freedom, t = 4.604.
 
@@ -106,7 +115,9 @@ def test_without_an_interval_on_both_sides_a_change_is_open(base: list[float], n
         (row(SDPA, CLOSE), failed(SDPA), "newly failing"),
         (failed(SDPA), row(SDPA, CLOSE), "fixed"),
         (row(SDPA, CLOSE), None, "missing"),
+        (failed(SDPA), None, "missing"),
         (None, row(SDPA, CLOSE), "new"),
+        (None, failed(SDPA), "new"),
     ],
 )
 def test_status_alone_can_be_the_verdict(base: Row | None, new: Row | None, verdict: str) -> None:
@@ -179,6 +190,17 @@ def test_rows_are_matched_by_case_and_not_by_place() -> None:
     assert comparison["base_speedup"].tolist() == pytest.approx([math.exp(level + 0.0005) for level in range(len(of))])
 
 
+def test_rows_stand_worst_first() -> None:
+    """By verdict, and of one verdict the slowest first; without a value of a column is another case than with one."""
+    assert [change.verdict for change in every_verdict()] == [*VERDICTS]
+    speeds = dict(zip(cases(3), (0.9, 0.7, 0.8), strict=True))
+    base, new = (table(*(at(of(speed), one) for one, speed in speeds.items())) for of in (lambda _: 1.0, float))
+    assert compare(base, new)["num_tokens"].tolist() == [2, 3, 1]
+    of_base, of_new = ([case("sdpa", qk_scale=None), other] for other in (case("sdpa", qk_scale=0.5), SELF))
+    optional = compare(*(table(*(row(one, CLOSE) for one in side)) for side in (of_base, of_new)))
+    assert optional["verdict"].tolist() == ["missing", "new", "equivalent"]
+
+
 # over all rows
 
 CHOSEN = {**row(SDPA, CLOSE), "standing": "named", "slowdown_low": 1.0, "slowdown_high": 1.05}
@@ -201,11 +223,50 @@ def test_what_is_no_longer_to_use_is_told(base: Row, new: Row, lost: int | None)
     assert (len(found), count) == ((lost, 1) if lost is not None else (0, 0))
 
 
+def test_nine_of_ten_changes_tell_which_change_is_excluded() -> None:
+    """The bound is whole and rounded up; one wild row leaves it as it is, and where most are wild there is none."""
+    changes = compared(*(table(*(row(each, NOISY) for each in cases(20))) for _ in range(2)))
+    most = max(change.ratio.high - 1 for change in changes)
+    bound, number = excluded(changes)
+    assert round(100 * bound, 9).is_integer()
+    assert most <= bound < most + 0.01
+    assert number == 20
+    wild = [dataclasses.replace(change, ratio=Interval(1.0, 0.0, math.inf)) for change in changes]
+    assert excluded([*changes[:19], wild[0]]) == (bound, 19)
+    assert math.isinf(excluded(wild)[0])
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "reason"),
+    [
+        ([SDPA], [case("sdpa", threads=4)], "share no case: threads is 1 in BASE and 4 in NEW"),
+        (
+            [case("sdpa", num_tokens=1), case("eager", num_tokens=2)],
+            [case("sdpa", num_tokens=2), case("eager", num_tokens=1)],
+            "BASE and NEW share no case",
+        ),
+        (cases(60), [SDPA], "num_tokens is 1, 2, 3, 4 … in BASE and 197 in NEW"),
+    ],
+)
+def test_tables_without_a_shared_case_are_not_comparable(base: list[Case], new: list[Case], reason: str) -> None:
+    """The refusal names the columns in which they differ, with both sides' first values, on one line."""
+    with pytest.raises(NotComparable, match=f"{reason}$"):
+        compare(*(table(*(row(one, CLOSE) for one in side)) for side in (base, new)))
+
+
 def test_speedups_over_different_baselines_are_not_comparable() -> None:
     """A ratio to eager and a ratio to sdpa have no ratio that means anything."""
     base = table(baseline(), row(SDPA, CLOSE))
     with pytest.raises(NotComparable, match="refer to eager in BASE and to sdpa in NEW"):
         compare(base, base.assign(baseline="sdpa"))
+
+
+@pytest.mark.parametrize("names", [(None, None), ("eager", None), (None, "sdpa")])
+def test_a_baseline_that_a_table_does_not_name_is_not_guessed(names: tuple[str | None, str | None]) -> None:
+    """Without its name on both sides no row is the baseline's, and a row whose ratios are all 1 decides nothing."""
+    run = table(baseline(), row(SDPA, CLOSE))
+    sides = [run.assign(baseline=pd.array([name] * 2, dtype="string")) for name in names]
+    assert compare(*sides)["verdict"].tolist() == ["open", "equivalent"]
 
 
 def test_a_case_that_stands_twice_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -31,6 +32,25 @@ def line_of(one: Record) -> bytes:
 
 
 # Whole journals
+
+
+def test_replicates_follow_each_other(tmp_path: Path) -> None:
+    """Replicates come back in the order in which they were appended, each record a line of JSON with its schema."""
+    first, second = replicate("eager", "sdpa"), replicate("eager", "sdpa", "online", process=1)
+    journal.scan(tmp_path).append(first)
+    journal.scan(tmp_path).append(second)
+
+    assert journal.read(tmp_path) == first + second
+    lines = [json.loads(line) for line in (tmp_path / JOURNAL).read_text(encoding="utf-8").splitlines()]
+    assert [line["implementation"] for line in lines] == [one.case.implementation for one in first + second]
+    assert {line["schema_version"] for line in lines} == {SCHEMA_VERSION}
+
+
+def test_a_run_without_a_journal_has_no_records(tmp_path: Path) -> None:
+    """A folder that nothing was measured into holds no records; one that vanished is an error."""
+    assert journal.read(tmp_path) == []
+    assert "No such file" in refusal(journal.scan(tmp_path / "gone").append, replicate("eager"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failure_that_was_tried_again_does_not_count() -> None:
@@ -122,6 +142,39 @@ def test_the_first_record_of_a_case_and_process_counts(tmp_path: Path) -> None:
 # Journals that are none
 
 
+RECORD = encode_line(record())
+
+
+def changed(before: bytes, after: bytes) -> bytes:
+    """Return the line of a record with another value."""
+    assert before in RECORD
+    return RECORD.replace(before, after)
+
+
+FOREIGN: dict[str, bytes] = {
+    "a cut object": b"{",
+    "no text": b"\xff\xfe\x00",
+    "an unknown status": changed(b'"ok"', b'"fine"'),
+    "samples that are none": changed(b'"others":[0.0,0.1,0.0]', b'"others":[0.0,-0.1,0.0]'),
+    "nested too deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_foreign_line_does_not_count(tmp_path: Path, kind: str) -> None:
+    """A line that is no record, or a damaged one, is named with the file and its number; all others count."""
+    foreign, place = FOREIGN[kind], len(kind) % 3
+    whole = replicate("sdpa", "online")
+    lines = [line_of(one) for one in whole]
+    (tmp_path / JOURNAL).write_bytes(b"".join([*lines[:place], foreign + b"\n", *lines[place:]]))
+
+    contents = journal.scan(tmp_path)
+    assert contents.records == whole
+    (notice,) = contents.notices()
+    assert notice.startswith(f"{tmp_path / JOURNAL}: line {place + 1} is no record of attention-bench (")
+    assert "\n" not in notice
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.binary(min_size=1).filter(lambda line: b"\n" not in line and line.strip()))
 def test_no_garbage_passes(garbage: bytes) -> None:
@@ -136,7 +189,7 @@ def test_no_garbage_passes(garbage: bytes) -> None:
 @pytest.mark.parametrize(("version", "reader"), [(SCHEMA_VERSION + 1, "update the suite"), (8, "the suite that wrote")])
 def test_another_schema_is_refused(tmp_path: Path, version: int, reader: str) -> None:
     """The whole journal is, in one line with the file, the line's number, both versions and who reads it."""
-    other = line_of(record()).replace(b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version":%d' % version)
-    (tmp_path / JOURNAL).write_bytes(line_of(record()) + other)
+    other = changed(b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version":%d' % version)
+    (tmp_path / JOURNAL).write_bytes(line_of(record()) + other + b"\n")
     versions = f"schema_version is {version} and this suite reads {SCHEMA_VERSION} alone: {reader}"
     assert refusal(journal.read, tmp_path).startswith(f"{tmp_path / JOURNAL}: line 2: {versions}")

@@ -65,12 +65,42 @@ def test_columns_are_those_of_the_contract() -> None:
     assert {name: str(kind) for name, kind in make.table().dtypes.items()} == COLUMNS
 
 
+@pytest.mark.parametrize(
+    ("column", "kind", "values"),
+    [
+        ("implementation", "string", ["users.kernel:adapt"]),
+        ("batch", "Int64", [13]),
+        ("qkv_bias", "boolean", [True, False]),
+        ("detail", "string", ["NA", "nan", "None", "007", 'a "quoted", comma', "two\nlines"]),
+        ("commit", "string", ["1234567"]),
+        ("env_id", "string", ["00000000001e", "1234567890e1"]),
+        ("latency_s", "Float64", [0.1, 1e-9, 1 / 3]),
+        ("flagged_share", "Float64", [0.0]),
+        ("memory_bytes", "Int64", [0, (1 << 53) - 1]),
+    ],
+)
+def test_values_and_types_come_back(tmp_path: Path, column: str, kind: str, values: list[Any]) -> None:
+    """A value has its type again in the file that is read, also if another row lacks it."""
+    table.save(make.table(*({**row(), column: cell} for cell in (*values, None))), tmp_path)
+
+    loaded = table.load(tmp_path)
+    assert str(loaded[column].dtype) == kind
+    assert loaded[column].tolist() == [*values, pd.NA]
+
+
 def test_what_does_not_apply_is_empty(tmp_path: Path) -> None:
     """A number that doesn't apply is an empty cell, and neither 0 nor a word."""
     header, cells = saved(tmp_path, row(status="oom", latency_s=None, speedup_low=float("nan")))
 
     assert [cells[header.index(name)] for name in ("latency_s", "speedup_low", "energy_j")] == [""] * 3
     assert cells[header.index("status")] == "oom"
+
+
+def test_what_the_analysis_alone_needs_is_in_no_file(tmp_path: Path) -> None:
+    """It is in the table of a journal, and empty in one that was read from a file."""
+    table.save(make.table(row(peak_bytes=1024, settled=True)), tmp_path)
+
+    assert table.load(tmp_path)[["peak_bytes", "settled"]].isna().all(axis=None)
 
 
 whole = st.none() | st.integers(0, (1 << 53) - 1)  # bytes beyond 8 PiB are nobody's
@@ -83,7 +113,7 @@ details = st.text(st.characters(codec="utf-8"), max_size=20)
 @settings(max_examples=10)
 @given(st.lists(st.fixed_dictionaries({"latency_s": number, "memory_bytes": whole, "detail": details}), min_size=1))
 @example(
-    [{"detail": detail, "env_id": "1234567890e1"} for detail in ("a\rb", "\r", "\0", "NA", "007", 'a "quoted", comma')]
+    [{"latency_s": 1 / 3, "memory_bytes": (1 << 53) - 1, "detail": detail} for detail in ("a\rb", "\r", "\0", "NA")]
 )
 def test_numbers_and_texts_come_back_exactly(values: list[dict[str, Any]]) -> None:
     """Numbers are the same to the last bit, and missing where they were missing; a detail quotes foreign programs."""
@@ -92,15 +122,48 @@ def test_numbers_and_texts_come_back_exactly(values: list[dict[str, Any]]) -> No
     pd.testing.assert_frame_equal(as_csv(*rows), written, check_exact=True)
 
 
+def test_other_columns_are_passed_over(tmp_path: Path) -> None:
+    """Columns are found by their names, in any order, and one that this suite doesn't know is left out."""
+    make.table(row()).assign(mood="good").loc[:, ::-1].to_csv(tmp_path / RESULTS, index=False)
+
+    pd.testing.assert_frame_equal(table.load(tmp_path), make.table(row()))
+
+
 # What is refused
 
 
 def refused(path: Path) -> str:
-    """Return the refusal of a file, which is one line and names the file."""
+    """Return the refusal of a path, which is one line and names the path."""
     message = refusal(table.load, path)
     assert str(path) in message
-    assert "\n" not in message
+    assert "\n" not in message.replace(str(path), "")
     return message
+
+
+def test_a_path_without_results_is_refused(tmp_path: Path) -> None:
+    """A path that isn't there, a folder that is no run, and a path below a file are refused with the reason."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+
+    for path, lacking in ((tmp_path / "run", tmp_path / "run"), (tmp_path, tmp_path / RESULTS)):
+        assert refused(path) == f"{lacking} does not exist; expected a run folder or a {RESULTS}"
+    assert refused(tmp_path / "file" / "run").startswith(f"{tmp_path / 'file' / 'run'} can't be read: ")
+
+
+GARBAGE: dict[str, bytes] = {
+    "nothing": b"",
+    "ragged": b"a,b\n1,2\n1,2,3,4\n",
+    "zeros": bytes(1000),
+    "PNG": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4,
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str) -> None:
+    """A file of another kind is refused in one line that says that it is none, whatever its name ends with."""
+    for name in (RESULTS, "run.gz", "run.zip", "run.zst", "run"):
+        file = tmp_path / name
+        file.write_bytes(GARBAGE[kind])
+        assert refused(file).startswith(f"{file} is no results file: ")
 
 
 def test_another_schema_is_refused(tmp_path: Path) -> None:
@@ -110,6 +173,13 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
         other.to_csv(tmp_path / RESULTS, index=False)
         versions = f"schema_version is {SCHEMA_VERSION + change} and this suite reads {SCHEMA_VERSION} alone"
         assert versions in refused(tmp_path / RESULTS)
+
+
+def test_a_missing_column_is_refused(tmp_path: Path) -> None:
+    """A file that lacks a column is refused, the column named, also if the column follows from others."""
+    for column in ("schema_version", "layer", "latency_s", "mask"):
+        make.table(row()).drop(columns=column).to_csv(tmp_path / RESULTS, index=False)
+        assert f"the column {column} is missing" in refused(tmp_path / RESULTS)
 
 
 @pytest.mark.parametrize(
