@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own convention
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import flex_attention
 
 from bench.modules.graph.cores import Found, found, look
 from tests import written_cores
@@ -181,6 +182,14 @@ def test_fused_cores_are_found() -> None:
     assert (first.by_sdpa, first.is_fused, first.is_causal) == (True, True, True)
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_a_core_by_flex_attention_stays() -> None:
+    """It is found, and its programs are not read."""
+    (site,) = found_in(lambda x: flex_attention(x, x.roll(1, -2), 2 * x), torch.randn(1, 2, 6, 8)).cores
+    assert site.core.is_fused
+    assert site.core.obstacle == "flex_attention: its programs are not read"
+
+
 def test_layers_of_torch_are_seen_inside() -> None:
     """Their fast path would be one operator; heads are those of the layer."""
     for name in ("Encoder[input=1x5x16]", "Heads[input=1x5x16]"):
@@ -202,6 +211,8 @@ PLAIN, FLAT = EXPRESSIBLE["plain"], EXPRESSIBLE["three dimensions"]
 
 SHAPES: dict[str, tuple[Callable[..., Tensor], Shapes, Shapes]] = {
     "flat": (FLAT, [(B, H, N, D)] * 3, [(B, H, N, D)] * 3),
+    "einsum": (EXPRESSIBLE["einsum"], [(B, H, N, D)] * 3, [(B, H, N, D)] * 3),
+    "one item, flat": (FLAT, [(1, H, N, D)] * 3, [(1, H, N, D)] * 3),
     "one dimension": (PLAIN, [(H, N, D)] * 3, [(H, 1, N, D)] * 3),
     "a learned query": (
         lambda x: (nn.Parameter(torch.ones(3, 8)) @ x.mT).softmax(-1) @ x,
@@ -221,3 +232,14 @@ def test_shapes_show_heads_as_far_as_the_graph_does(kind: str) -> None:
     function, inputs, shapes = SHAPES[kind]
     (site,) = found_in(function, *map(torch.randn, inputs)).cores
     assert [*site.core.shapes] == shapes
+
+
+def test_several_products_of_one_softmax_are_cores() -> None:
+    """Each has the same weights and values of its own."""
+
+    def both(q: Tensor, v: Tensor) -> Tensor:
+        weights = (q @ q.mT).softmax(-1)
+        return weights @ v + weights @ q
+
+    seen = found_in(both, *torch.randn(2, 2, 2, 5, 8))
+    assert [site.core.obstacle for site in seen.cores] == ["", ""]

@@ -105,6 +105,17 @@ def test_what_cannot_be_expressed_is_refused(kind: str) -> None:
         rewritten(traced_layer(kind)[2], sdpa.attend)
 
 
+def test_a_graph_itself_is_not_changed() -> None:
+    """Its copy is rewritten, and shares the parameters."""
+    model, _, graph = traced_layer("bias")
+    before = graph.module.code
+    new = rewritten(graph, sdpa.attend)
+    assert graph.module.code == before
+    graph.module.recompile()
+    assert graph.module.code == before
+    assert {*map(id, new.module.parameters())} == {*map(id, model.parameters())}
+
+
 def plain(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     """Return attention without any keyword."""
     return (q * scale @ k.mT).softmax(-1) @ v
@@ -194,3 +205,15 @@ def test_memory_that_is_changed_is_read_as_the_module_reads_it(function: Callabl
         assert "in place" in str(reason)  # noqa: PT017 - either is right
     else:
         assert off(new.module(x), function(x)) < 1e-5
+
+
+@torch.library.custom_op("bench_tests::softmax", mutates_args=())
+def hidden(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return attention by an operator into which nothing sees."""
+    return (q @ k.mT).softmax(-1) @ v
+
+
+def test_an_operator_of_another_library_is_named_with_it() -> None:
+    """Its own name may be one of torch's, and means nothing."""
+    with torch.no_grad(), pytest.raises(Unsupported, match=r"bench_tests::softmax.* at .*test_rewriting\.py:[0-9]+"):
+        rewritten(traced(lambda x: hidden(x, x, x), (torch.randn(2, 5, 8),)), sdpa.attend)

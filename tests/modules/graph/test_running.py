@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import impls
 from bench.modules.graph.running import InGraph, unchanged
 from bench.modules.graph.tracing import traced
+from bench.modules.wrapper import Wrapper, X
 from impls.catalogue import GRAPH
 from tests.tiny_models import Capped, Written, right
 
@@ -188,6 +189,28 @@ def test_a_graph_is_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     for batch in (2, 2, 3):
         graph(tokens(batch))
     assert compiled == [("GraphModule", {"dynamic": False, "mode": "default"})] * 2
+
+
+class Crossed(nn.Module):
+    """A layer whose keys and values come from another input alone, for one head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.kv = nn.Linear(16, 16), nn.Linear(16, 32)
+
+    def forward(self, x: Tensor, context: Tensor) -> Tensor:
+        """Return tokens `[B, N, C]` for tokens."""
+        k, v = self.kv(context).chunk(2, -1)
+        weights: Tensor = (self.q(x) @ k.mT / 4).softmax(-1)
+        y: Tensor = weights @ v
+        return y
+
+
+def test_what_a_module_gets_beside_its_input_is_no_parameter() -> None:
+    """Attention to a tensor that is held for all calls is no gate."""
+    layer = Wrapper(Crossed(), ((5, 16),), (X, torch.randn(2, 7, 16)), batch=2)
+    x = tokens()
+    torch.testing.assert_close(InGraph(layer, right)(x), layer(x))
 
 
 AT = r".*, at .*test_running\.py:[0-9]+"
