@@ -14,6 +14,7 @@ from impls import Unsupported, ViTAttention, build
 from impls.attend import packages
 from impls.contract import Adapt
 from impls.layers.core import Core
+from impls.lookup import activate
 from impls.packing import pack
 from tests.impls.reference import normal
 
@@ -118,6 +119,23 @@ def test_what_a_package_refuses_is_unsupported(
     words = r"^flash_attn:flash_attn_func: headdim should be in \[64, 96\]$" if ends is Unsupported else "headdim"
     with pytest.raises(ends, match=words):
         packages.flash_attn(ViTAttention(8, 8, 2))(normal(2, 5, 8))
+
+
+def test_a_package_that_can_not_be_imported_is_unsupported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the words of the import, also if torch imports it, as FlashAttention 4 without triton."""
+    monkeypatch.setitem(sys.modules, "flash_attn", None)
+    with pytest.raises(
+        Unsupported, match=r"^flash_attn:flash_attn_func can't be imported: import of flash_attn halted"
+    ):
+        packages.flash_attn(ViTAttention(8, 8, 2))
+
+    def without_triton(_name: str) -> None:
+        raise ModuleNotFoundError("No module named 'triton'")
+
+    monkeypatch.setattr("impls.lookup.version", lambda _package: "4.0")
+    monkeypatch.setattr(torch.nn.attention, "activate_flash_attention_impl", without_triton)
+    with pytest.raises(Unsupported, match=r"^flash-attn-4 can't be imported: No module named 'triton'$"):
+        activate("sdpa_fa4")
 
 
 def test_a_causal_mask_needs_as_many_keys_as_queries() -> None:
