@@ -205,8 +205,8 @@ def test_a_worker_dies_with_its_parent() -> None:
     """If the parent is killed outright, neither its server nor a worker of that stays behind."""
     script = (
         "import os, time; from bench.engine.worker import Server, started\n"
-        f"server = Server(started({SCRIPTED!r}, os.environ)); server.ready()\n"
-        "print(server.pid, server.fork('worker').pid, flush=True); time.sleep(60)"
+        f"server = Server(started({SCRIPTED!r}, os.environ)); server.ready(); worker = server.fork('worker')\n"
+        "print(server.pid, worker.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
