@@ -1,4 +1,4 @@
-"""Do the tests find mistakes? Draws mutants of the source, and runs the tests of each one's package until one fails.
+"""Do the tests find mistakes? Changes the source at random places, and runs the tests until one fails.
 
 `python -m tests.drills.mutation 80` prints a line for each mutant, killed or survived, and the counts by package.
 """
