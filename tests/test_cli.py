@@ -87,6 +87,26 @@ def test_a_signal_before_anything_is_begun_ends_quietly(number: int) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_a_signal_that_is_held_interrupts_when_the_block_has_ended(number: int) -> None:
+    """So that the import of a C extension ends whole, also if the block fails."""
+    reached = []
+
+    def fails() -> None:
+        with signals.held():
+            os.kill(os.getpid(), number)
+            reached.append("after the signal")
+            raise ImportError
+
+    before = signals.on_end(signals.interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fails()
+    finally:
+        signals.restore(before)
+    assert reached == ["after the signal"]
+
+
 def test_an_interrupt_inside_of_exec_ends_with_its_status(tmp_path: Path) -> None:
     """Where Python itself would end the program by the signal, as while a dataclass is made."""
     (tmp_path / "interrupted.py").write_text(

@@ -62,7 +62,7 @@ LINES: dict[str, int] = {
     "impls": 2180,
     "bench.plan": 2660,
     "bench.store": 1690,
-    "bench.machine": 720,
+    "bench.machine": 735,
     "bench.stats": 530,
     "bench.sampling": 510,
     "bench.analyse": 1920,
@@ -75,7 +75,7 @@ LINES: dict[str, int] = {
     "bench.measure": 4670,
     "bench.engine": 2940,
     "bench.profiling": 555,
-    "bench.commands": 1665,
+    "bench.commands": 1670,
     "bench": 290,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""

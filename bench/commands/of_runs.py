@@ -11,6 +11,7 @@ from bench.analyse.selection import LISTED, most_important, point_count, went_wr
 from bench.commands import in_format, put, say
 from bench.commands.arguments import MOST_POINTS, TOP
 from bench.engine.merge import merge as merged
+from bench.machine.signals import held
 from bench.plan.columns import ValueKind, read
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest, refusing, unknown_names
 from bench.plan.statuses import BAD, FINE
@@ -92,7 +93,8 @@ def report(arguments: argparse.Namespace) -> int:
     saved: AnalysedRun = arguments.run
     if saved.path.is_file():
         raise WrongRequest(f"{saved} is a table; expected a run folder, whose journal has more")
-    from bench.show.pages import run as page  # slow to import
+    with held():
+        from bench.show.pages import run as page  # slow to import
 
     say(str(page.write(saved)))
     return FINE
@@ -100,7 +102,8 @@ def report(arguments: argparse.Namespace) -> int:
 
 def plot(arguments: argparse.Namespace) -> int:
     """Draw every kind of picture for which the run has values, and print the files."""
-    from bench.show.charts import catalogue  # slow to import
+    with held():
+        from bench.show.charts import catalogue  # slow to import
 
     saved: AnalysedRun = arguments.run
     folder = arguments.to or saved.plots

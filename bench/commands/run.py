@@ -11,6 +11,7 @@ from bench.commands import options, say
 from bench.commands.progress import Progress
 from bench.engine import admission
 from bench.engine.pool import Pool
+from bench.machine.signals import held
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite
 from bench.plan.statuses import BAD, FINE, INTERRUPTED
@@ -47,7 +48,8 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
             pool = Pool.of(sweep)
             if not arguments.run or not folder.exists():  # servers import torch while this process imports the engine
                 pool.begin(sweep.points[0])
-            from bench.engine.run import Run
+            with held():
+                from bench.engine.run import Run
 
             of_run = {"extend": arguments.extend, "retry_failed": arguments.retry_failed}
             opened = stack.enter_context(Run(sweep, folder, pools=[pool], **of_run))
@@ -86,7 +88,8 @@ def _drawn(saved: "AnalysedRun") -> Path | None:
     """
     for what, command, make in (("page", "report", _page), ("pictures", "plot", _pictures)):
         try:
-            make(saved)
+            with held():
+                make(saved)
         except Exception as error:  # whatever a library of charts raises
             kind = "" if isinstance(error, WrongRequest) else f"{type(error).__name__}: "
             why = f"{kind}{str(error).strip()}".partition("\n")[0].removesuffix(": ")

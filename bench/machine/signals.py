@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from bench.plan.statuses import INTERRUPTED
@@ -34,6 +35,19 @@ def interrupt(*_: object) -> NoReturn:
     """Raise KeyboardInterrupt at the first signal, and end at once at the second: workers end with their parent."""
     on_end(lambda *_: os._exit(INTERRUPTED))
     raise KeyboardInterrupt
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Raise KeyboardInterrupt for a signal only when the block has ended: importing a C extension can lose it."""
+    heard: list[int] = []
+    before = on_end(lambda number, _: heard.append(number))
+    try:
+        yield
+    finally:
+        restore(before)
+        if heard:
+            interrupt()
 
 
 def forget() -> None:
