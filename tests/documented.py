@@ -22,11 +22,11 @@ SAMPLES = {ValueKind.COUNT: 8, ValueKind.NUMBER: 0.5, ValueKind.TRUTH: True}
 """A value of each kind whose form in a file name differs from the value itself."""
 
 MEANINGS: Mapping[str, str] = {
-    "latency_s": "`latency_s` ± half the width of its interval; the status of a case without a time",
+    "latency_s": "`latency_s` ± half its interval, or the status",
     "speedup": "`speedup` with its interval",
-    "slowdown_high": "at most this much slower than the fastest of the point, by `slowdown_high`",
-    "kernels": "`kernels` in short: `flash`, `products` (matrix products), `fast path` (of `nn.MultiheadAttention`), "
-    "`fused` (one operator of another runtime computes the core), `compiled`",
+    "slowdown_high": "at most this much slower than the fastest (`slowdown_high`)",
+    "kernels": "`kernels` in short, as `flash`, `products` (matrix products), `fast path` (`nn.MultiheadAttention`), "
+    "`fused` (another runtime's operator for the core), `compiled`",
 }
 """What the columns mean whose cells say more than a value in its unit."""
 
@@ -41,8 +41,7 @@ def options() -> str:
     """Return the options for columns by what they say, and by the layers of the suite that take them."""
     of: dict[tuple[str, str], list[str]] = {}
     for column in COLUMNS.values():
-        takers = [f"`{layer.name}`" for layer in LAYERS.values() if column.name not in layer.without]
-        layers = "all" if len(takers) == len(LAYERS) else ", ".join(takers)
+        layers = _layers([layer.name for layer in LAYERS.values() if column.name not in layer.without])
         of.setdefault((OPTIONS_SAY[column.group], layers), []).append(f"`{flag(column.name)}`")
     rows = [(", ".join(names), says, layers) for (says, layers), names in of.items()]
     return _table(("options", "they say", "layers"), sorted(rows, key=lambda row: row[1], reverse=True))
@@ -59,12 +58,10 @@ def further_metrics() -> str:
 
 
 def _metrics(names: Iterable[str]) -> str:
-    declared = [METRICS[name] for name in names]
-    rows = [
-        (f"`{each.name}`", each.unit.value, each.meaning + (f" (*{each.combined.words}*)" if each.combined else ""))
-        for each in declared
-    ]
-    return _table(("column", "unit", "meaning"), rows)
+    of: dict[str, list[str]] = {}
+    for name in names:
+        of.setdefault(METRICS[name].meaning, []).append(f"`{name}`")
+    return _table(("column", "meaning"), [(", ".join(names), meaning) for meaning, names in of.items()])
 
 
 def shown() -> str:
@@ -73,7 +70,7 @@ def shown() -> str:
         (heading.format(baseline="BASELINE"), MEANINGS.get(name, f"`{name}`"), "yes" if name in DEFAULT else "")
         for name, heading in HEADINGS.items()
     ]
-    return _table(("column", "meaning", "`show` without `--columns`"), rows)
+    return _table(("column", "meaning", "default"), rows)
 
 
 def letters() -> str:
@@ -83,17 +80,13 @@ def letters() -> str:
 
 
 def implementations() -> str:
-    """Return a table of implementations by what they need, and below it a list of the layers that some refuse."""
-    needs: dict[str, list[str]] = {}
-    refused: dict[tuple[str, str], list[str]] = {}
+    """Return the table of implementations by where they are supported, with the layers that they can compute."""
+    supported: dict[tuple[str, str], list[str]] = {}
     for name, entry in IMPLEMENTATIONS.items():
-        needs.setdefault(entry.supports, []).append(f"`{name}`")
-        for layer in LAYERS.values():
-            if reason := entry.refusal(layer.class_name):
-                refused.setdefault((layer.name, reason), []).append(f"`{name}`")
-    table = _table(("implementations", "supported"), [(", ".join(names), need) for need, names in needs.items()])
-    reasons = [f"- `{layer}` without {', '.join(names)}: {reason}." for (layer, reason), names in refused.items()]
-    return "\n".join([table, "", *reasons])
+        layers = [layer.name for layer in LAYERS.values() if not entry.refusal(layer.class_name)]
+        supported.setdefault((entry.supports, _layers(layers)), []).append(f"`{name}`")
+    rows = [(", ".join(names), where, layers) for (where, layers), names in supported.items()]
+    return _table(("implementations", "supported", "layers"), rows)
 
 
 TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
@@ -127,14 +120,18 @@ def main() -> None:
 
 
 def _values(column: PointColumn) -> str:
-    kind = {ValueKind.TEXT: "", ValueKind.COUNT: "count"}.get(column.kind, column.kind.value)
-    values = "; ".join(f"`{value}`: {meaning}" for value, meaning in column.choices.items()) or kind
+    kind = {ValueKind.TEXT: "", ValueKind.COUNT: ""}.get(column.kind, column.kind.value)
+    values = ", ".join(f"`{value}`" for value in column.choices) or kind
     default = "" if column.default in (REQUIRED, DERIVED) else f"default `{column.default}`"
     return "; ".join(filter(None, (values, default)))
 
 
 def _short(column: PointColumn) -> str:
     return f"`{column.shortened(SAMPLES[column.kind])}`" if column.kind in SAMPLES else ""
+
+
+def _layers(names: Sequence[str]) -> str:
+    return "all" if len(names) == len(LAYERS) else ", ".join(f"`{name}`" for name in names)
 
 
 def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

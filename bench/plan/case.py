@@ -65,14 +65,14 @@ class Point:
     __slots__ = ("__dict__", "__weakref__", "_hash")
 
     layer: str = column(
-        f"the layer: a name of `{short()} list`, or that of a module, as timm.layers:Attention",
+        f"a name of `{short()} list`, or a module such as timm.layers:Attention",
         Role.LAYER,
         default="vit",
         words=_path_first,
         short=_safe,
     )
     device: str = column(
-        "the device of the layer and its input: cpu, cuda or cuda:<number>",
+        "where the layer runs: cpu, cuda or cuda:<number>",
         Role.EXECUTION,
         default=CPU.name,
         is_ok=re.compile(r"cpu|cuda(:[0-9]+)?").fullmatch,
@@ -81,13 +81,13 @@ class Point:
         usual=CPU.name,
     )
     dtype: str = column(
-        "the type of input, weights and output",
+        "type of input, weights and output",
         Role.EXECUTION,
         default="float32",
         choices={
             "float32": "32 bits",
-            "bfloat16": "16 bits with the range of float32",
-            "float16": "16 bits with a range of its own",
+            "bfloat16": "16 bits, range of float32",
+            "float16": "16 bits, smaller range",
         },
     )
     mode: str = column(
@@ -95,10 +95,10 @@ class Point:
         Role.EXECUTION,
         default="inference",
         choices={
-            "inference": "the forward pass under torch.inference_mode",
-            "forward": "the forward pass with its graph kept",
+            "inference": "forward pass under torch.inference_mode",
+            "forward": "forward pass that keeps its graph",
             "train": "forward and backward pass",
-            "backward": "the backward pass, after a forward pass that is not timed",
+            "backward": "backward pass alone",
         },
     )
     batch: int = column("items in a call", Role.X, default=8, short="b{}", words="B={}")
@@ -110,7 +110,7 @@ class Point:
         usual=_if_model("num_tokens"),
     )
     token_len: int = column(
-        "numbers in a token at the input (the embedding width there); as channels if not given",
+        "embedding width at the input; channels if not given",
         Role.X,
         short="w{}",
         words="",
@@ -118,7 +118,7 @@ class Point:
         described_with="channels",
     )
     channels: int = column(
-        "numbers in a token at the output (embed_dim, d_model)",
+        "embedding width at the output (embed_dim, d_model)",
         Role.X,
         default=REQUIRED,
         short="c{}",
@@ -129,35 +129,35 @@ class Point:
         "attention heads", Role.X, default=1, short="h{}", words="H={}", usual=_if_model("num_heads")
     )
     num_kv_tokens: int | None = column(
-        "tokens of the context, from which keys and values come; without it they come from the tokens themselves",
+        "tokens of the context that keys and values come from (cross-attention)",
         Role.CONTEXT,
         absent=None,
         short="m{}",
         words="M={}",
     )
     context_dim: int | None = column(
-        "numbers in a token of the context; as token_len if not given",
+        "embedding width of the context; token_len if not given",
         Role.CONTEXT,
         absent=None,
         short="x{}",
         words="context C={}",
     )
     num_kv_heads: int | None = column(
-        "heads of keys and values, a divisor of num_heads (grouped-query attention); as num_heads if not given",
+        "heads of keys and values, a divisor of num_heads (grouped-query attention); num_heads if not given",
         Role.CORE,
         absent=None,
         short="g{}",
         words="KV H={}",
     )
     qkv_bias: bool = column(
-        "whether the projection to queries, keys and values has a bias",
+        "bias in the projection to queries, keys and values",
         Role.FUNCTION,
         short=lambda _value: "bias",
         words=lambda value: "with qkv bias" if value else "without qkv bias",
         usual=False,
     )
     qk_scale: float | None = column(
-        "the factor of the queries; the layer's own scale if not given",
+        "scale of the scores; the layer's own if not given",
         Role.FUNCTION,
         kind=ValueKind.NUMBER,
         absent=None,
@@ -165,60 +165,63 @@ class Point:
         words=lambda value: "qk scale of the layer" if value is None else f"qk scale {value:g}",
     )
     key_channels: int | None = column(
-        "the width of queries and keys, in a layer that has a choice",
+        "width of queries and keys (layer self); channels if not given",
         Role.FUNCTION,
         absent=None,
         short="k{}",
         words="keys C={}",
     )
     image_size: int | None = column(
-        "the side of a square image in pixels, in a layer of images; num_tokens follows from it",
+        "side of a square image in pixels; num_tokens follows from it",
         Role.IMAGE,
         absent=None,
         short="i{}",
         words="images {0}×{0}",
     )
     patch_size: int | None = column(
-        "the side of a square patch in pixels, in a layer of patches",
+        "side of a square patch in pixels",
         Role.IMAGE,
         absent=None,
         short="p{}",
         words="patches {0}×{0}",
     )
     qk_norm: str = column(
-        "the norm of queries and keys over the width of a head",
+        "norm of queries and keys, per head",
         Role.QUERIES,
         absent="none",
-        choices={"none": "none", "rms": "RMSNorm with a learned weight", "layer": "LayerNorm"},
+        choices={"none": "no norm", "rms": "RMSNorm", "layer": "LayerNorm"},
         words=lambda value: "" if value == "none" else f"qk norm {value}",
         short="{}norm",
         usual="none",
     )
     rope: str = column(
-        "the rotary position embedding of queries and keys",
+        "rotary position embedding of queries and keys",
         Role.QUERIES,
         absent="none",
-        choices={"none": "none", "axial": "by row and column on a square grid; tokens before it keep theirs"},
+        choices={
+            "none": "no rotation",
+            "axial": "by row and column of a square grid; tokens before the grid are not rotated",
+        },
         words=lambda value: "" if value == "none" else f"rope {value}",
         short="rope{}",
         usual="none",
     )
     attn_bias: str = column(
-        "what is added to the attention scores",
+        "bias added to the scores",
         Role.CORE,
         absent="none",
         choices={
-            "none": "nothing",
-            "relative": "a learned number for each offset on a square grid and each head (Swin)",
-            "alibi": "the distance of the tokens times a slope for each head",
-            "given": "a number for each head, query and key, without a gradient (the layer core)",
-            "learned": "the same with a gradient",
+            "none": "no bias",
+            "relative": "learned, per head and offset on a square grid (Swin)",
+            "alibi": "minus the distance of two tokens, times a slope per head",
+            "given": "per head, query and key, without gradient (layer core)",
+            "learned": "the same with gradient",
         },
         words=lambda value: "" if value == "none" else f"{value} bias",
         usual="none",
     )
     window_size: int | None = column(
-        "the tokens of a side of the windows inside which tokens attend to each other",
+        "side of the attention windows in tokens",
         Role.CORE,
         absent=None,
         short="win{}",
@@ -230,14 +233,14 @@ class Point:
         default="none",
         absent="none",
         choices={
-            "none": "all of them",
-            "causal": "itself and those before it",
+            "none": "all",
+            "causal": "itself and earlier ones",
         },
         words="mask {}",
         usual="none",
     )
     lengths: str = column(
-        "the tokens of the items: all num_tokens, or quantiles of a distribution whose longest item has them",
+        f"tokens per item: {RULE}",
         Role.FUNCTION,
         default=FIXED,
         absent=FIXED,
@@ -248,7 +251,7 @@ class Point:
         usual=FIXED,
     )
     threads: int = column(
-        "threads that a call may use; physical cores less one if not given",
+        "threads per call; physical cores less one if not given",
         Role.EXECUTION,
         default=REQUIRED,
         short="t{}",
@@ -258,7 +261,7 @@ class Point:
         "where freed memory goes; retained if not given",
         Role.EXECUTION,
         choices={
-            RETAINED: "it stays with the process, in transparent huge pages if the system has them",
+            RETAINED: "kept by the process, in huge pages if the system has them",
             "system": "the C library's defaults",
         },
         words="allocator {}",
@@ -268,10 +271,10 @@ class Point:
         "how a call is timed; host on a CPU and device-cold on a GPU if not given",
         Role.EXECUTION,
         choices={
-            HOST: "wall time, a GPU synchronised: what a user waits for",
-            COLD: "behind a hold by CUDA events, L2 overwritten before each call",
-            HOT: "behind a hold, L2 as the last call left it",
-            GRAPH: "a CUDA graph of one call, replayed as device-cold",
+            HOST: "wall time, GPU synchronised",
+            COLD: "GPU time by CUDA events, L2 overwritten before each call",
+            HOT: "GPU time, L2 as the last call left it",
+            GRAPH: "GPU time of a CUDA graph of one call, L2 overwritten",
         },
         words="timing {}",
         usual=lambda point: point.kind.timings[0],

@@ -18,6 +18,9 @@ from bench.store import roofline
 Values = Mapping[str, Any]
 """Metrics by name: those of one process, or the cells of a row; None or an empty tuple if it was not measured."""
 
+Combine = Callable[[str, Sequence[Values]], Any]
+"""Returns the value of a row for a metric's name and the metrics of each process in their order."""
+
 
 class Unit(Enum):
     """The unit of a metric; it decides how people see a value, and where the ticks of an axis stand."""
@@ -34,17 +37,6 @@ class Unit(Enum):
     RATIO = "ratio"
     SHARE = "share"
     COUNT = "count"
-
-
-@dataclass(frozen=True)
-class Combined:
-    """How the values of a case's processes become the value of its row, in words and as a function.
-
-    The function gets the metric's name and the metrics of each process in their order.
-    """
-
-    words: str
-    of: Callable[[str, Sequence[Values]], Any]
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,7 @@ class Metric:
     reported: bool = False
     in_table: bool = True
     only_ok: bool = False
-    combined: Combined | None = None
+    combined: Combine | None = None
     derived: Callable[[Case, Values], Any] | None = None
     axis: VerticalAxis | None = None
 
@@ -127,140 +119,144 @@ def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
     return [values for values in processes if values["compile_cached"] is cached]
 
 
-FIRST = Combined("first", _first)
-MEDIAN = Combined("median", _median)
-LARGEST = Combined("largest", lambda name, all_: max(_measured(name, all_), default=None))
-SMALLEST = Combined("smallest", lambda name, all_: min(_measured(name, all_), default=None))
-EVERY = Combined("true if all are", lambda name, all_: all(values[name] for values in all_))
-EACH_ONCE = Combined(
-    "each once", lambda name, all_: tuple(dict.fromkeys(itertools.chain.from_iterable(_measured(name, all_))))
-)
-OF_WORST_ERROR = Combined("worst", _of_worst_error)
-COLD = Combined("first", lambda _, all_: _first("compile_s", _compilations(all_, cached=False)))
-WARM = Combined("median", lambda _, all_: _median("compile_s", _compilations(all_, cached=True)))
+def _largest(name: str, processes: Sequence[Values]) -> Any:
+    return max(_measured(name, processes), default=None)
+
+
+def _smallest(name: str, processes: Sequence[Values]) -> Any:
+    return min(_measured(name, processes), default=None)
+
+
+def _all(name: str, processes: Sequence[Values]) -> bool:
+    return all(values[name] for values in processes)
+
+
+def _each_once(name: str, processes: Sequence[Values]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(_measured(name, processes))))
+
+
+def _cold(_: str, processes: Sequence[Values]) -> Any:
+    return _first("compile_s", _compilations(processes, cached=False))
+
+
+def _warm(_: str, processes: Sequence[Values]) -> Any:
+    return _median("compile_s", _compilations(processes, cached=True))
+
 
 _TABLE = (
-    Metric("point", kind=str, derived=lambda case, _: case.point.name, meaning="the point, as file names have it"),
+    Metric("point", kind=str, derived=lambda case, _: case.point.name, meaning="point as in file names"),
     # time
     Metric("latency_s", unit=Unit.SECONDS,
         axis=VerticalAxis("latency", "Latency", "time per call", ("tokens", "heads", "channels", "keys", "padding"),
             "latency_low_s", "latency_high_s"),
-        meaning="seconds per call: the median over processes of each process's median sample"),
-    Metric("latency_low_s", unit=Unit.SECONDS, meaning="the lower end of its interval"),
-    Metric("latency_high_s", unit=Unit.SECONDS, meaning="the upper end"),
-    Metric("latency_min_s", unit=Unit.SECONDS, meaning="the fastest sample of all"),
-    Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples of all processes together"),
+        meaning="time per call: median over processes of their median samples"),
+    Metric("latency_low_s", unit=Unit.SECONDS, meaning="ends of the interval of `latency_s`"),
+    Metric("latency_high_s", unit=Unit.SECONDS, meaning="ends of the interval of `latency_s`"),
+    Metric("latency_min_s", unit=Unit.SECONDS, meaning="fastest sample"),
+    Metric("rounds", kind=int, unit=Unit.COUNT, meaning="samples in all processes"),
     Metric("processes", kind=int, unit=Unit.COUNT, meaning="processes that measured the case"),
-    Metric("calls_per_timing", kind=int, unit=Unit.COUNT, reported=True, only_ok=True, combined=MEDIAN,
-        meaning="calls between two readings of the clock"),
+    Metric("calls_per_timing", kind=int, unit=Unit.COUNT, reported=True, only_ok=True, combined=_median,
+        meaning="calls between two clock readings"),
     Metric("flagged_share", unit=Unit.SHARE,
-        meaning="the share of disturbed samples: other work took the core more than 20 times a second during each "
-        "timing, or kept more than a quarter of the cores that we leave free busy"),
-    Metric("settled", kind=bool, reported=True, only_ok=True, combined=EVERY,
+        meaning="share of disturbed samples: over 20 involuntary context switches a second, or other processes used "
+        "over a quarter of the free cores"),
+    Metric("settled", kind=bool, reported=True, only_ok=True, combined=_all,
         meaning="whether warm-up reached a steady state"),
-    Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
-        meaning="the host's time to submit a call; on a GPU with device timing"),
-    Metric("event_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=MEDIAN,
-        meaning="what two CUDA events with nothing between them show, which is part of each device timing"),
+    Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=_median,
+        meaning="host time to submit a call to a GPU"),
+    Metric("event_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=_median,
+        meaning="time between two CUDA events in a row, part of each device timing"),
     # work
     Metric("real_tokens", kind=int, unit=Unit.COUNT,
         derived=lambda case, _: sum(case.point.items) if case.point.is_padded else None,
-        meaning="the tokens of all items of a call, without padding; empty if all items have the same length"),
+        meaning="tokens in a batch without padding; empty for equal lengths"),
     Metric("padding", unit=Unit.SHARE, derived=lambda case, _: _padding(case.point),
-        meaning="the share of padding if items are padded to the longest; empty if all have the same length"),
-    Metric("flops", kind=int, reported=True, combined=FIRST,
-        meaning="operations of the matrix products in a call, with a mask those of visible pairs; empty if unknown"),
-    Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the bytes of input, weights and output, each moved once"),
+        meaning="padding if items are padded to the longest; empty for equal lengths"),
+    Metric("flops", kind=int, reported=True, combined=_first,
+        meaning="operations of the matrix products in a call, unmasked pairs only"),
+    Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
+        meaning="bytes of input, weights and output, each moved once"),
     Metric("flops_per_s", unit=Unit.FLOPS, derived=roofline.flops_per_s,
-        meaning="`flops` over `latency_s`"),
+        meaning="`flops` / `latency_s`"),
     Metric("roofline_share", unit=Unit.SHARE, derived=roofline.roofline_share,
         axis=VerticalAxis("roofline", "Share of the roofline", "share of the roofline", ()),
-        meaning="the least time that `flops` and `least_bytes` take by the two ceilings below, over `latency_s`; empty "
-        "above 1: a cache holds the bytes, or the ceilings were measured in a slower state"),
-    Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=LARGEST,
-        meaning="the most that matrix products had reached on the device, with this dtype and these threads"),
-    Metric(roofline.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=LARGEST,
-        meaning="the most that a copy had written there"),
-    Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=MEDIAN,
+        meaning="least time by both ceilings / `latency_s`; empty above 1"),
+    Metric(roofline.CEILING_FLOPS, unit=Unit.FLOPS, reported=True, combined=_largest,
+        meaning="highest measured rate of matrix products, with this dtype and threads"),
+    Metric(roofline.CEILING_BYTES, unit=Unit.BYTE_RATE, reported=True, combined=_largest,
+        meaning="highest measured rate of writes by a copy"),
+    Metric("energy_j", unit=Unit.JOULES, reported=True, only_ok=True, combined=_median,
         axis=VerticalAxis("energy", "Energy", "energy of a call", ("tokens", "keys")),
-        meaning="joules per call of the GPU's board by NVML, idle power and other programs included, over calls "
-        "without pauses after the rounds; empty without a counter, and in mode backward"),
+        meaning="energy per call of the GPU's board (NVML), with idle power and other programs"),
     # ratio to the baseline
-    Metric("baseline", kind=str, meaning="the implementation that `speedup` refers to"),
+    Metric("baseline", kind=str, meaning="implementation that `speedup` refers to"),
     Metric("speedup", unit=Unit.RATIO,
         axis=VerticalAxis("speedup", "Speed-up over {baseline}", "times as fast as {baseline}",
             ("tokens", "heads", "channels", "keys", "padding"), "speedup_low", "speedup_high", relative=True),
-        meaning="the baseline's time over this one's, paired round by round in the same processes; above 1 is faster"),
-    Metric("speedup_low", unit=Unit.RATIO, meaning="the lower end of its interval"),
-    Metric("speedup_high", unit=Unit.RATIO, meaning="the upper end"),
+        meaning="baseline time / this time, paired round by round; above 1 is faster"),
+    Metric("speedup_low", unit=Unit.RATIO, meaning="ends of the interval of `speedup`"),
+    Metric("speedup_high", unit=Unit.RATIO, meaning="ends of the interval of `speedup`"),
     Metric("log_ratio_error",
-        meaning="the standard error of the logarithm of `speedup`; the interval is wider if the control says so"),
-    Metric("log_ratio_freedom", meaning="its degrees of freedom"),
+        meaning="standard error of log `speedup`, and its degrees of freedom"),
+    Metric("log_ratio_freedom", meaning="standard error of log `speedup`, and its degrees of freedom"),
     Metric("log_time_error",
-        meaning="this row's part in the error of a ratio, whose square is about the sum of the squares of both parts"),
+        meaning="this row's part of a ratio's standard error; two rows add in quadrature, nearly"),
     # among the rows of the point
     Metric("rank", kind=int,
-        meaning="the place among the ok rows of the point: first `fastest` or `named`, then `open`, then `slower`, "
-        "each by `slowdown`"),
+        meaning="place among the ok rows of the point, by `standing`, then `slowdown`"),
     Metric("standing", kind=str,
-        meaning="`fastest`, `named`, `open` or `slower`, as below; empty if no other row is ok"),
+        meaning="`fastest`, `named`, `open` or `slower`; empty if no other row is ok"),
     Metric("slowdown", unit=Unit.RATIO,
-        meaning="the time relative to the fastest row of the point, paired round by round; empty if both share no "
-        "replicate"),
-    Metric("slowdown_low", unit=Unit.RATIO, meaning="the lower bound of `slowdown`"),
-    Metric("slowdown_high", unit=Unit.RATIO, meaning="the upper bound: the most that choosing this row costs"),
+        meaning="time / time of the fastest row of the point; empty if they share no replicate"),
+    Metric("slowdown_low", unit=Unit.RATIO, meaning="lower bound of `slowdown`"),
+    Metric("slowdown_high", unit=Unit.RATIO, meaning="upper bound of `slowdown`: the most this row can cost"),
     # memory
     Metric("memory_bytes", kind=int, unit=Unit.BYTES, derived=lambda _, row: _memory(row),
         axis=VerticalAxis("memory", "Peak memory", "peak memory of a call", ("tokens", "keys", "padding")),
-        meaning="the peak memory of a call, and what is kept between calls: `peak_bytes` and `held_bytes`"),
-    Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the most that a call held at once beyond input and weights, by the events of torch's allocator; empty "
-        "if a runtime has its own"),
-    Metric("held_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the tensors that the implementation keeps between calls, such as a buffer or a copy of a weight"),
-    Metric("saved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="the bytes that autograd keeps for the backward pass, in the modes that have one"),
-    Metric("reserved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="what a GPU's caching allocator reserved for a call"),
-    Metric("device_used_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=FIRST,
-        meaning="by how much the used memory of a GPU grew over the first call: what the caching allocator reserved, "
-        "and what bypasses it, such as kernels, graphs, and what cuBLAS and cuDNN keep"),
+        meaning="peak memory of a call, and memory kept between calls"),
+    Metric("peak_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
+        meaning="peak memory of a call beyond input and weights, by torch's allocator; empty for runtimes with "
+        "their own"),
+    Metric("held_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
+        meaning="tensors kept between calls, such as a copy of a weight"),
+    Metric("saved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
+        meaning="memory that autograd keeps for the backward pass"),
+    Metric("reserved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
+        meaning="memory that the GPU's allocator reserved for a call"),
+    Metric("device_used_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
+        meaning="growth of used GPU memory over the first call, with kernels and workspaces"),
     # compilation
     Metric("compile_s", unit=Unit.SECONDS, reported=True, in_table=False,
         meaning="the seconds that a case needs to be compiled in a process: its first call, or the building of another "
         "runtime"),
     Metric("compile_cached", kind=bool, reported=True, in_table=False,
         meaning="whether that call found the whole graph in the run's cache"),
-    Metric("compile_cold_s", unit=Unit.SECONDS, combined=COLD,
-        meaning="the first call of a case in the run, which compiles, or the building of another runtime; kernels that "
-        "an earlier case of the run compiled are found"),
-    Metric("compile_warm_s", unit=Unit.SECONDS, combined=WARM,
-        meaning="the same if the whole graph came from the run's cache, as in later processes"),
-    Metric("graphs", kind=int, unit=Unit.COUNT, reported=True, combined=FIRST,
+    Metric("compile_cold_s", unit=Unit.SECONDS, combined=_cold,
+        meaning="time of the first call of a compiled case, or to build another runtime"),
+    Metric("compile_warm_s", unit=Unit.SECONDS, combined=_warm,
+        meaning="the first call in later processes, from the run's cache"),
+    Metric("graphs", kind=int, unit=Unit.COUNT, reported=True, combined=_first,
         meaning="graphs that torch.compile made of the call"),
     # truth
-    Metric("kernels", kind=tuple, reported=True, combined=FIRST,
-        meaning="the operators that did the work on a CPU (`CompiledFxGraph` for Inductor's), or the kernels on a GPU, "
-        "in order; of another runtime what it reports, with its precision"),
-    Metric("adapted_by", kind=str, reported=True, combined=FIRST,
-        meaning="how the implementation got into a module of a package: by its `self.attend`, the switch of its "
-        "library, `F.scaled_dot_product_attention`, or its `graph`, with the softmaxes that stay there; and what "
-        "counts as its input and output"),
-    Metric("error", reported=True, combined=OF_WORST_ERROR,
-        meaning="the deviation from the reference, relative to the largest value, that came nearest to its tolerance"),
-    Metric("tolerance", reported=True, combined=OF_WORST_ERROR, meaning="the largest that is accepted there"),
+    Metric("kernels", kind=tuple, reported=True, combined=_first,
+        meaning="CPU operators (`CompiledFxGraph` is Inductor's) or GPU kernels that ran, in order"),
+    Metric("adapted_by", kind=str, reported=True, combined=_first,
+        meaning="what was replaced in a module: `self.attend`, its library's switch, "
+        "`F.scaled_dot_product_attention` or its `graph`"),
+    Metric("error", reported=True, combined=_of_worst_error,
+        meaning="largest deviation from the reference / its largest value"),
+    Metric("tolerance", reported=True, combined=_of_worst_error, meaning="the largest `error` that is accepted"),
     # the GPU's state
-    Metric("clock_low_hz", unit=Unit.HERTZ, reported=True, combined=SMALLEST,
-        meaning="the lowest clock of the GPU's multiprocessors, read after each sample"),
-    Metric("clock_high_hz", unit=Unit.HERTZ, reported=True, combined=LARGEST, meaning="the highest one"),
-    Metric("power_w", unit=Unit.WATTS, reported=True, combined=LARGEST,
-        meaning="the most that the GPU's board drew, read after each sample; newer GPUs say the average of the last "
-        "second, pauses included"),
-    Metric("temperature_c", unit=Unit.CELSIUS, reported=True, combined=LARGEST,
-        meaning="the highest temperature of the GPU in degrees, read after each sample"),
-    Metric("throttle", kind=tuple, reported=True, combined=EACH_ONCE,
-        meaning="why the GPU's clock was reduced, read after each sample"),
+    Metric("clock_low_hz", unit=Unit.HERTZ, reported=True, combined=_smallest,
+        meaning="lowest and highest clock of the GPU's multiprocessors"),
+    Metric("clock_high_hz", unit=Unit.HERTZ, reported=True, combined=_largest,
+        meaning="lowest and highest clock of the GPU's multiprocessors"),
+    Metric("power_w", unit=Unit.WATTS, reported=True, combined=_largest,
+        meaning="highest power of the GPU's board"),
+    Metric("temperature_c", unit=Unit.CELSIUS, reported=True, combined=_largest,
+        meaning="highest temperature of the GPU"),
+    Metric("throttle", kind=tuple, reported=True, combined=_each_once,
+        meaning="why the GPU reduced its clock"),
 )  # fmt: skip
 
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
@@ -276,7 +272,7 @@ COLUMNS: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items(
 def combine(processes: Sequence[Values], *, is_ok: bool) -> dict[str, Any]:
     """Return the cells of a row that follow from the reports of the processes of a case."""
     return {
-        name: _cell(metric, metric.combined.of(name, processes))
+        name: _cell(metric, metric.combined(name, processes))
         for name, metric in COLUMNS.items()
         if metric.combined and (is_ok or not metric.only_ok)
     }
