@@ -31,7 +31,7 @@ CORE_KEYWORDS = {
     "attn_mask": "a mask tensor",
     "dropout_p": "dropout",
     "mask": "a causal mask",
-    "enable_gqa": "fewer heads of keys than of queries",
+    "enable_gqa": "fewer key heads than query heads",
 }
 """What a layer may ask an attend for, by the keyword with which the attend declares that it can compute it.
 
@@ -161,74 +161,72 @@ NOT_WRITTEN = "this implementation replaces the whole layer, and is not written 
 
 _MHA_LAYERS = ("ViTAttention", "Attention")
 _PACKED_LAYERS = ("ViTAttention", "Attention", "Core")
-_PACKED = "if items have different lengths"
-_MHA = (
-    "if token_len = channels and qk_scale is the default, without context, bias, norms, rotary, fewer kv heads, windows"
-)
-_GQA = {"gqa": "repeat copies fewer heads of keys for all heads of queries; else torch's enable_gqa takes them"}
-_MODE = "the mode of torch.compile, such as max-autotune"
-_IN_INFERENCE = "in inference, if installed"
+_PACKED = "items of different lengths"
+_MHA = "token_len = channels, default qk_scale; no context, attn_bias, qk_norm, rope, grouped heads or windows"
+_GQA = {"gqa": "repeat copies keys and values for each query head; built-in (default) passes enable_gqa=True"}
+_MODE = "mode of torch.compile, such as max-autotune"
+_IN_INFERENCE = "inference, if installed"
 _ONNX = ("onnxruntime", "onnx", "onnxscript")
-_HALF = "on a GPU in bfloat16 and float16, if installed"
+_HALF = "GPU, bfloat16 and float16, if installed"
 _HOPPER = "build the folder hopper of Dao-AILab/flash-attention"
 
 IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "eager": Entry("attend.eager:adapt",
-        "as the source writes it: two matrix products with a softmax between them", Style("#1a1a1a", SOLID, "o"),
+        "the plain formula: a matrix product, softmax, a matrix product", Style("#1a1a1a", SOLID, "o"),
         scores=ALL),
-    "as_is": Entry("contract:as_is", "the layer or model as it is: its own core, its library's choice",
+    "as_is": Entry("contract:as_is", "the layer or model unchanged, with its own attention",
         Style("#8020f0", SOLID, "*", hollow=True)),
     "graph": Entry(".bench.modules.graph.running:unchanged",
-        "the module's graph, traced by torch, unchanged: a control that says what tracing alone changes",
+        "the module's traced graph, unchanged; a control that shows the effect of tracing alone",
         Style("#5c4b8a", DOTTED, "<", hollow=True)),
-    "compiled": Entry("torch_compile:adapt", "torch.compile of the layer or model as it is",
-        Style("#b984f7", DASHED, "X", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
+    "compiled": Entry("torch_compile:adapt", "torch.compile of the unchanged layer or model",
+        Style("#b984f7", DASHED, "X", hollow=True), supports="if torch.compile has a compiler", options={"mode": _MODE},
         compiles=True),
-    "manual": Entry("attend.manual:adapt", "the articles' steps one by one, head by head",
+    "manual": Entry("attend.manual:adapt", "the plain formula with the softmax written out, one head at a time",
         Style("#d55e00", DASH_DOT, "^"), scores=ONE),
-    "online": Entry("attend.online:adapt", "softmax over blocks of keys, memory linear in tokens",
+    "online": Entry("attend.online:adapt", "online softmax over blocks of keys; memory is linear in tokens",
         Style("#009e73", LONG, "D"), options={"block_tokens": "keys per block"}),
-    "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention, PyTorch's choice of backend",
+    "sdpa": Entry("attend.sdpa:adapt", "scaled_dot_product_attention; torch chooses the backend",
         Style("#0072b2", SOLID, "v"), options=_GQA, function="torch.nn.functional:scaled_dot_product_attention"),
-    "sdpa_math": Entry("attend.sdpa:adapt_math", "scaled_dot_product_attention, the unfused backend alone",
+    "sdpa_math": Entry("attend.sdpa:adapt_math", "scaled_dot_product_attention, only the math backend (not fused)",
         Style("#332288", DASH_DOT, "<"), kernel="scaled_dot_product_attention_math", scores=ALL, options=_GQA),
-    "sdpa_flash": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention, FlashAttention alone",
+    "sdpa_flash": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention, only the flash backend",
         Style("#44aa99", SOLID, ">"),
-        supports="if queries, keys and values have one width, which conv has not, and self may not have",
+        supports="not conv; self only if key_channels = channels",
         kernel="scaled_dot_product_flash_attention", options=_GQA),
     "sdpa_efficient": Entry("attend.sdpa:adapt_efficient",
-        "scaled_dot_product_attention, the memory-efficient backend alone", Style("#882255", LONG, "h"),
-        supports="on a GPU", kernel="scaled_dot_product_efficient_attention", options=_GQA),
-    "sdpa_cudnn": Entry("attend.sdpa:adapt_cudnn", "scaled_dot_product_attention, cuDNN's backend alone",
-        Style("#777711", DASH_DOT_DOT, "p"), supports="on a GPU", kernel="scaled_dot_product_cudnn_attention",
+        "scaled_dot_product_attention, only the memory-efficient backend", Style("#882255", LONG, "h"),
+        supports="GPU", kernel="scaled_dot_product_efficient_attention", options=_GQA),
+    "sdpa_cudnn": Entry("attend.sdpa:adapt_cudnn", "scaled_dot_product_attention, only the cuDNN backend",
+        Style("#777711", DASH_DOT_DOT, "p"), supports="GPU", kernel="scaled_dot_product_cudnn_attention",
         options=_GQA),
-    "flex": Entry("attend.flex:adapt", "flex_attention, compiled; the rest of the layer eager",
-        Style("#cc79a7", SOLID, "d"), supports="in inference; in other modes on a GPU alone", compiles=True),
-    "varlen": Entry("attend.packed:adapt_varlen", "packed items by torch.nn.attention.varlen, FlashAttention for them",
-        Style("#0b7a75", SOLID, "P", hollow=True), supports=f"{_PACKED}, on a GPU in bfloat16 and float16",
+    "flex": Entry("attend.flex:adapt", "compiled flex_attention; the rest of the layer is eager",
+        Style("#cc79a7", SOLID, "d"), supports="inference; other modes on a GPU only", compiles=True),
+    "varlen": Entry("attend.packed:adapt_varlen", "packed items, torch.nn.attention.varlen (FlashAttention)",
+        Style("#0b7a75", SOLID, "P", hollow=True), supports=f"{_PACKED}, GPU, bfloat16 and float16",
         layers=_PACKED_LAYERS, packs=True),
-    "flex_packed": Entry("attend.packed:adapt_flex", "packed items by flex_attention, compiled, with a document mask",
-        Style("#d65db1", DASHED, "*"), supports=f"{_PACKED}, in inference; in other modes on a GPU alone",
+    "flex_packed": Entry("attend.packed:adapt_flex", "packed items, compiled flex_attention with a document mask",
+        Style("#d65db1", DASHED, "*"), supports=f"{_PACKED}, inference; other modes on a GPU only",
         layers=_PACKED_LAYERS, packs=True, compiles=True,
-        options={"build": "when the mask is built: batch (once for all layers of a model, the default) or call"}),
+        options={"build": "when to build the mask: batch (default, once for all layers of a model) or call"}),
     "nested": Entry("attend.packed:adapt_nested",
-        "packed items by scaled_dot_product_attention of nested tensors with the jagged layout",
+        "packed items, scaled_dot_product_attention on jagged nested tensors",
         Style("#9b870c", LONG, "$n$"), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
-    "loop": Entry("attend.packed:adapt_loop", "packed items one by one by scaled_dot_product_attention",
+    "loop": Entry("attend.packed:adapt_loop", "packed items, scaled_dot_product_attention on one item at a time",
         Style("#c44536", DOTTED, ">", hollow=True), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
     # lighter than a tint of eager's black, which people without green cones take for the green of online
     "compiled_eager": Entry("torch_compile:adapt_eager", "torch.compile of eager",
-        Style("#a8a8a8", DASHED, "o", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
+        Style("#a8a8a8", DASHED, "o", hollow=True), supports="if torch.compile has a compiler", options={"mode": _MODE},
         compiles=True),
     "compiled_sdpa": Entry("torch_compile:adapt_sdpa", "torch.compile of sdpa",
-        Style("#73b1d5", DASHED, "v", hollow=True), supports="if there is a compiler", options={"mode": _MODE},
+        Style("#73b1d5", DASHED, "v", hollow=True), supports="if torch.compile has a compiler", options={"mode": _MODE},
         compiles=True),
     "mha": Entry("whole.mha:adapt", "torch.nn.MultiheadAttention with the layer's weights",
         Style("#e69f00", DASH_DOT_DOT, "P"), supports=_MHA, layers=_MHA_LAYERS),
-    "mha_weights": Entry("whole.mha:adapt_weights", "the same, with the attention weights computed too",
+    "mha_weights": Entry("whole.mha:adapt_weights", "mha that also computes the attention weights (need_weights=True)",
         Style("#8c6100", DOTTED, "X"), supports=_MHA, layers=_MHA_LAYERS, scores=ALL),
-    "openvino": Entry("runtimes.openvino:OpenVINO", "the layer in OpenVINO, in the precision of the point",
-        Style("#661100", SOLID, "8"), supports=f"{_IN_INFERENCE}, on a CPU", packages=("openvino",), keeps_core=True),
+    "openvino": Entry("runtimes.openvino:OpenVINO", "the layer in OpenVINO, at the dtype of the point",
+        Style("#661100", SOLID, "8"), supports=f"{_IN_INFERENCE}, CPU", packages=("openvino",), keeps_core=True),
     "onnxruntime": Entry("runtimes.onnxruntime:ONNXRuntime", "the layer exported to ONNX Runtime",
         Style("#117733", SOLID, "H"), supports=_IN_INFERENCE, packages=_ONNX),
     "sdpa_fa3": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention with FlashAttention 3",
@@ -237,21 +235,21 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "sdpa_fa4": Entry("attend.sdpa:adapt_flash", "scaled_dot_product_attention with FlashAttention 4",
         Style("#003f7f", SOLID, "p", hollow=True), supports=_HALF, packages=("flash-attn-4",), on_gpu=True,
         flash="FA4", kernel="flash_attncute", options=_GQA),
-    "flash_attn": Entry("attend.packages:flash_attn", "FlashAttention 2 of the package flash-attn",
+    "flash_attn": Entry("attend.packages:flash_attn", "FlashAttention 2 from the package flash-attn",
         Style("#999933", SOLID, "d", hollow=True), supports=_HALF, packages=("flash-attn",), on_gpu=True,
         function="flash_attn:flash_attn_func"),
-    "flash_attn_3": Entry("attend.packages:flash_attn_3", "FlashAttention 3 of its own package, for Hopper",
+    "flash_attn_3": Entry("attend.packages:flash_attn_3", "FlashAttention 3 from the package flash-attn-3, for Hopper",
         Style("#b0413e", SOLID, "$3$"), supports=_HALF, packages=("flash-attn-3",), source=_HOPPER, on_gpu=True,
         function="flash_attn_interface:flash_attn_func"),
-    "flash_attn_4": Entry("attend.packages:flash_attn_4", "FlashAttention 4 of its own package, written in CuTe",
+    "flash_attn_4": Entry("attend.packages:flash_attn_4", "FlashAttention 4 from the package flash-attn-4, in CuTe",
         Style("#3b5bab", SOLID, "$4$"), supports=_HALF, packages=("flash-attn-4",), on_gpu=True,
         function="flash_attn.cute:flash_attn_func"),
     "flash_attn_varlen": Entry("attend.packages:flash_attn_varlen",
-        "packed items by FlashAttention 2 of the package flash-attn", Style("#6f7200", DASHED, "$2$"),
+        "packed items, FlashAttention 2 from the package flash-attn", Style("#6f7200", DASHED, "$2$"),
         supports=f"{_PACKED}, {_HALF}", layers=_PACKED_LAYERS, packages=("flash-attn",), on_gpu=True, packs=True,
         function="flash_attn:flash_attn_varlen_func"),
-    "xformers": Entry("attend.packages:xformers", "memory_efficient_attention of xformers",
-        Style("#8a5a00", DASH_DOT, "x"), supports="on a GPU, if installed", packages=("xformers",), on_gpu=True,
+    "xformers": Entry("attend.packages:xformers", "memory_efficient_attention from xformers",
+        Style("#8a5a00", DASH_DOT, "x"), supports="GPU, if installed", packages=("xformers",), on_gpu=True,
         function="xformers.ops:memory_efficient_attention"),
 })  # fmt: skip
 """The implementations that have a name, in the order in which they are listed."""

@@ -18,7 +18,7 @@ class Attention(Layer):
     """The layer `attention`."""
 
     name, module = "attention", "layers.attention:Attention"
-    meaning = "attention as models have it: context, bias, windows, norms, rotary, grouped heads (timm's Attention)"
+    meaning = "timm's Attention, optionally with context, bias, windows, norms, rotary, grouped heads"
     takes = ("qkv_bias", "qk_scale", "lengths", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES))
 
     def derive(self, values: Values) -> Values:

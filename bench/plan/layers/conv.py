@@ -13,7 +13,7 @@ class Conv(Layer):
     """The layer `conv`."""
 
     name, module = "conv", "layers.conv:ConvSelfAttention"
-    meaning = "attention over the pixels of a map, keys an eighth of values, a learned residual (ConvSABlock)"
+    meaning = "attention over the pixels of a map, keys 1/8 as wide as values, learned residual (ConvSABlock)"
     needs = ("image_size",)
     fixed = MappingProxyType({"num_heads": 1, "qkv_bias": True})
 

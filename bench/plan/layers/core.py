@@ -12,7 +12,7 @@ class Core(Layer):
     """The layer `core`."""
 
     name, module = "core", "layers.core:Core"
-    meaning = "queries, keys and values are the inputs: what papers on kernels time"
+    meaning = "attention alone, without weights: inputs are queries, keys and values, as in papers on kernels"
     takes = ("qk_scale", "num_kv_tokens", "num_kv_heads", "attn_bias", "lengths")
     fixed = MappingProxyType({"qkv_bias": False})
 

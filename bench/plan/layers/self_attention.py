@@ -10,7 +10,7 @@ class Self(Layer):
     """The layer `self`."""
 
     name, module = "self", "layers.self_attention:SelfAttention"
-    meaning = "one head, unscaled, without an output projection (Illustrated: Self-Attention)"
+    meaning = "one head, no scale, no output projection (Illustrated: Self-Attention)"
     takes = ("key_channels",)
     fixed = MappingProxyType({"num_heads": 1, "qkv_bias": False})
 

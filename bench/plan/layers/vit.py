@@ -8,7 +8,7 @@ class Vit(Layer):
     """The layer `vit`."""
 
     name, module = "vit", "layers.vit:ViTAttention"
-    meaning = "multi-head self-attention with output projection and a skip that adds the values (T2T-ViT)"
+    meaning = "multi-head self-attention, output projection, and a skip that adds the values (T2T-ViT)"
     takes = ("qkv_bias", "qk_scale", "lengths")
 
     def derive(self, values: Values) -> Values:
