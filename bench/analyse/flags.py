@@ -7,11 +7,13 @@ from bench.analyse.rows import Row
 from bench.plan.device import HOST
 
 FLAGGED_SHARE = 0.25
-"""A median holds as long as half of its values are undisturbed; this leaves room."""
+"""The share of disturbed samples that raises the flag; a median holds as long as half of its values are undisturbed."""
 
 MOST_DISTURBED, ALIKE = 0.5, 1.5
-"""If more samples than this share are disturbed, a ratio beyond the second number may be biased: short calls fit
-between two time slices of other processes, long ones don't. Calls that take about as long are disturbed alike."""
+"""The share of disturbed samples above which a ratio may be biased, and the ratio from which it may be.
+
+Short calls fit between two time slices of other processes, but long ones don't. Calls of about the same length are
+disturbed equally."""
 
 LAUNCH_SHARE = 0.9
 """A loop of calls waits for the host if submitting a call takes at least this share of the wall time."""
@@ -26,15 +28,13 @@ class Flag:
     advice: str = ""
 
 
-DISTURBED = Flag("D", "other processes disturbed a quarter of the samples or more", "close them and run again")
+DISTURBED = Flag("D", "other processes disturbed at least a quarter of the samples", "close them and run again")
 LAUNCH_BOUND = Flag(
     "L",
-    "launch-bound, because the host takes as long to submit a call as the device to run it",
-    "a larger shape keeps the device busy",
+    "launch-bound, because submitting a call takes as long as running it",
+    "use a larger shape or a CUDA graph",
 )
-THROTTLED = Flag(
-    "T", "the GPU held its clock down for the reason in the column throttle", "cool it, or set a lower power limit"
-)
+THROTTLED = Flag("T", "the GPU held its clock down; the column throttle says why", "cool it or lower its power limit")
 ONE_PROCESS = Flag("1", "measured in one process")
 
 FLAGS = (DISTURBED, LAUNCH_BOUND, THROTTLED, ONE_PROCESS)
@@ -42,7 +42,7 @@ FLAGS = (DISTURBED, LAUNCH_BOUND, THROTTLED, ONE_PROCESS)
 
 
 def flags(row: Row) -> list[Flag]:
-    """Return the flags of a row that is ok."""
+    """Return the flags of a row whose status is ok."""
     raised = (
         (DISTURBED, (row["flagged_share"] or 0) >= FLAGGED_SHARE),
         (LAUNCH_BOUND, launch_bound(row)),
@@ -53,14 +53,14 @@ def flags(row: Row) -> list[Flag]:
 
 
 def legend(raised: Collection[Flag]) -> list[Flag]:
-    """Return each flag once, by its letter."""
+    """Return each flag once, in the order of the letters."""
     return sorted({*raised}, key=lambda flag: flag.letter)
 
 
 def launch_bound(row: Row) -> bool:
-    """Return whether the host takes as long to submit a call as the device to do it; a CPU's case has no such time.
+    """Return whether the host needs as long to submit a call as the device to run it; never on a CPU.
 
-    A time of the host has both in it: there it is launch-bound if LAUNCH_SHARE of it is submission.
+    Host timings include both, so there submission must take at least LAUNCH_SHARE of the time.
     """
     share = LAUNCH_SHARE if row["timing"] == HOST else 1.0
     return bool(row["host_s"] is not None and row["host_s"] >= share * row["latency_s"])
