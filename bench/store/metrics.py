@@ -171,7 +171,7 @@ _TABLE = (
         derived=lambda case, _: sum(case.point.items) if case.point.is_padded else None,
         meaning="tokens in a batch without padding; empty for equal lengths"),
     Metric("padding", unit=Unit.SHARE, derived=lambda case, _: _padding(case.point),
-        meaning="padding if items are padded to the longest; empty for equal lengths"),
+        meaning="share of padding if items are padded to the longest; empty for equal lengths"),
     Metric("flops", kind=int, reported=True, combined=_first,
         meaning="operations of the matrix products in a call, unmasked pairs only"),
     Metric("least_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
