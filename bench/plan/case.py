@@ -198,10 +198,7 @@ class Point:
         "rotary position embedding of queries and keys",
         Role.QUERIES,
         absent="none",
-        choices={
-            "none": "no rotation",
-            "axial": "by row and column of a square grid; tokens before the grid are not rotated",
-        },
+        choices={"none": "no rotation", "axial": "by row and column of a square grid, leading tokens excepted"},
         words=lambda value: "" if value == "none" else f"rope {value}",
         short="rope{}",
         usual="none",
