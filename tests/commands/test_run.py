@@ -88,7 +88,7 @@ def scripted(
     return run
 
 
-def test_the_readmes_layer_from_end_to_end(
+def test_the_documented_layer_from_end_to_end(
     tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A layer with a context and a bias is measured, shown, compared, fitted and profiled as ours are.
@@ -96,8 +96,8 @@ def test_the_readmes_layer_from_end_to_end(
     Every planned case has a row, a line for each point is printed, and there are pictures and the page. A kernel of the
     user's own that can't be imported is a row at each point, and the reason for status 1.
     """
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (tmp_path / "mylayer.py").write_text("# mylayer.py" + readme.split("# mylayer.py", 1)[1].split("```")[0])
+    page = (ROOT / "docs/implementations.md").read_text(encoding="utf-8")
+    (tmp_path / "mylayer.py").write_text("# mylayer.py" + page.split("# mylayer.py", 1)[1].split("```")[0])
     (tmp_path / "broken.py").write_text("import a_package_that_is_not_there\nadapt = 1\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
