@@ -17,9 +17,7 @@ from bench.store.journal import JOURNAL
 
 PUBLISHED = Path(__file__).parents[1] / "results" / "published"
 GALLERY = (PUBLISHED / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = {
-    name: (PUBLISHED.parents[1] / name).read_text(encoding="utf-8") for name in ("README.md", "docs/cpu.md")
-} | {"gallery": GALLERY}
+DOCUMENTS = {"docs/cpu.md": (PUBLISHED.parents[1] / "docs/cpu.md").read_text(encoding="utf-8"), "gallery": GALLERY}
 
 GONE = ("buckets", "onnxruntime_mha")
 """Implementations of published runs that the suite no longer has, so commands are shown without them."""

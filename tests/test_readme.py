@@ -7,8 +7,9 @@ import runpy
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from bench.cli import main
 from bench.commands import NAMES, options
 from bench.engine import model_look
 from bench.machine import facts
+from bench.plan import names as lookup
 from bench.plan.case import OF_LAYERS
 from bench.plan.sweep import SWEEP_KEYS, Sweep, load_sweep, shipped_names
 from impls.layers.vit import ViTAttention
@@ -92,12 +94,11 @@ def anchors(text: str) -> set[str]:
 
 
 def test_the_readme_is_short_and_leads_to_every_document() -> None:
-    """Installing nox and running the sweep come first. It has fewer than 200 lines, and links all of docs/.
+    """Installing nox and a first question come first. It has fewer than 200 lines, and links all of docs/.
 
     `nox -s NAME` is written only for sessions of noxfile.py, in the project's own workflow too.
     """
-    first = README.split("```")[1]
-    assert all(words in first for words in ("pip install nox && nox -s bench", "nox -s tests"))
+    assert "pip install nox && nox -s bench" in README.split("```")[1]
     assert len(README.splitlines()) < 200
     assert [name for name in DOCUMENTS if name != "README.md" and f"]({name}" not in README] == []
     sessions = set(re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8")))
@@ -106,14 +107,50 @@ def test_the_readme_is_short_and_leads_to_every_document() -> None:
 
 def test_every_command_that_is_named_exists() -> None:
     """`python -m bench NAME` is written only for commands of the command line, and the documents name them all."""
-    assert set(re.findall(r"python -m bench (\w+)", ALL)) == {*NAMES}
+    assert set(re.findall(r"python -m bench (\w+)", ALL)) <= {*NAMES}
+    assert {*NAMES} <= set(re.findall(r"(?:python -m bench|nox -s) (\w+)", ALL))
 
 
-def form(text: str) -> list[str]:
-    """Return the lines of an output without numbers, units, intervals and the widths of columns."""
-    text = re.sub(r"\b(the fastest|fastest|within [\d.]+% of the fastest)\b", "WITHIN", text)
-    text = re.sub(r"[+-±]*\d[\d.,]*(x|%| [mnµ]?s| [KMG]?i?B)?( ±\d+%)?", "#", text)
-    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+NUMBERS = re.compile(r"within [\d.]+%( of the fastest)?|[±+-]?\d[\d.,]*(x|%| [mnµ]?s| [KMG]?i?B)?( ±\d+%)?")
+"""Numbers with their units, and the most that a choice costs."""
+
+
+def form(text: str) -> list[list[str]]:
+    """Return the words of each line of an output, with `#` for numbers and their units."""
+    plain = re.sub(r"[\\|>*]|---:?", "", text).replace("the fastest", "#").replace("fastest", "#")
+    return [words for line in plain.splitlines() if (words := NUMBERS.sub("#", line).split())]
+
+
+def is_printed(shown: list[str], printed: list[list[str]]) -> bool:
+    """Return whether a line has this form; cells that workers without memory and kernels lack may be missing."""
+    return any(line[0] == shown[0] and all(word in left for left in [iter(shown)] for word in line) for line in printed)
+
+
+@pytest.mark.slow
+def test_what_the_readme_shows_is_printed(
+    scripted_workers: None, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Typed as it stands, the first command prints each line that is shown below it, and a duel the lines of a comment.
+
+    The numbers are other ones: workers make their times up, and sdpa is one that takes half of eager's. What is shown
+    of a published run is printed exactly so.
+    """
+    monkeypatch.setattr(lookup, "mistake_of", lambda *_: "")
+    try_it, shown, *_ = (block for block in blocks(README) if "nox -s bench -- --num" in block or "Use " in block)
+    words = shlex.split(try_it.partition("nox -s bench -- ")[2])
+    told = printed("run", *(word.replace("sdpa", "test:half") for word in words), "--run", tmp_path / "run")
+    told = told.replace("test:half", "sdpa").replace("thorough", "")
+    assert [line for line in form(shown) if not is_printed(line, form(told))] == []
+
+    (comment,) = re.findall(r"(?:^>.*\n)+", README, flags=re.MULTILINE)
+    told = printed("duel", "eager", "test:half", "--num-tokens", "64,256", "--format", "markdown", "--run", tmp_path)
+    told = told.replace("test:half is faster than eager", "Faster than before")
+    told = told.replace("eager", "before").replace("test:half", "after")
+    assert [line for line in form(comment) if not is_printed(line, form(told))] == []
+
+    monkeypatch.chdir(ROOT)
+    show, table = next(pair for pair in pairwise(blocks(README)) if pair[0].startswith("python -m bench show"))
+    assert table in printed(*shlex.split(show)[3:])
 
 
 def test_every_option_of_pytest_bench_is_explained() -> None:
