@@ -117,8 +117,7 @@ class PointColumn(Declared):
 
     @property
     def changes_function(self) -> bool:
-        """Whether an unusual value changes the function, so that a layer without the column is unsupported.
-        """
+        """Whether an unusual value changes the function, so that a layer without the column is unsupported."""
         return self.role in (Role.CONTEXT, Role.CORE, Role.QUERIES, Role.FUNCTION)
 
     def is_possible(self, value: object) -> bool:
