@@ -1,4 +1,4 @@
-"""Flags of rows that are less certain than they look."""
+"""Flags of rows that are less reliable than they look."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from bench.analyse.rows import Row
 from bench.plan.device import HOST
 
 FLAGGED_SHARE = 0.25
-"""A median holds as long as half of its values are undisturbed; this leaves room."""
+"""A median is right while half of its values are undisturbed; this leaves a margin."""
 
 MOST_DISTURBED, ALIKE = 0.5, 1.5
-"""If more samples than this share are disturbed, a ratio beyond the second number may be biased: short calls fit
-between two time slices of other processes, long ones don't. Calls that take about as long are disturbed alike."""
+"""If more than this share of samples is disturbed, a ratio beyond the second number may be biased: short calls fit
+between the time slices of other processes, long ones don't. Calls of about equal length are disturbed equally."""
 
 LAUNCH_SHARE = 0.9
-"""A loop of calls waits for the host if submitting a call takes at least this share of the wall time."""
+"""A loop of calls is launch-bound if submitting a call takes at least this share of the wall time."""
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A letter, what it means, and what helps."""
+    """A letter, its meaning, and advice."""
 
     letter: str
     meaning: str
@@ -53,14 +53,14 @@ def flags(row: Row) -> list[Flag]:
 
 
 def legend(raised: Collection[Flag]) -> list[Flag]:
-    """Return each flag once, by its letter."""
+    """Return each flag once, sorted by letter."""
     return sorted({*raised}, key=lambda flag: flag.letter)
 
 
 def launch_bound(row: Row) -> bool:
-    """Return whether the host takes as long to submit a call as the device to do it; a CPU's case has no such time.
+    """Return whether the host takes as long to submit a call as the device to run it; never on a CPU.
 
-    A time of the host has both in it: there it is launch-bound if LAUNCH_SHARE of it is submission.
+    Host timing includes both, so there the limit is LAUNCH_SHARE of the latency.
     """
     share = LAUNCH_SHARE if row["timing"] == HOST else 1.0
     return bool(row["host_s"] is not None and row["host_s"] >= share * row["latency_s"])
