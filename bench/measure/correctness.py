@@ -46,7 +46,7 @@ def compare(work: Workload, check: Check, tensors: Sequence[Tensor]) -> CheckRes
 def compare_timed(work: Workload, check: Check, kept: Sequence[tuple[TimedCall, Sequence[Tensor]]]) -> CheckResult:
     """Replay timed calls, and compare their outputs, whole or of single items, with the results.
 
-    Tolerances are a little wider than those of `check`, because the replay isn't in float64.
+    Tolerances are a little wider than in `check`, because the replay isn't in float64.
     Raises `impls.Unsupported` if the layer's own result is not finite.
     """
     if not all(tensors[0].isfinite().all() for _, tensors in kept):

@@ -97,7 +97,7 @@ class _BehindHold:
     @property
     def late_s(self) -> float:
         """The seconds for which the GPU usually keeps working on other streams after the calls of a timing."""
-        return _low(self._lates_s)
+        return _lower_quartile(self._lates_s)
 
     def hold(self, before: Call, /) -> None:
         """Call `before`, wait for its work, then keep the GPU busy for as long as the host is expected to need."""
@@ -220,7 +220,7 @@ def late_s(call: Call, calls: int, in_timings_s: float = 0.0) -> float:
     return max(0.0, max(_late_s(call, calls, host_s), in_timings_s) - _late_s(_nothing, calls, 0.0))
 
 
-def _low(values: Sequence[float]) -> float:
+def _lower_quartile(values: Sequence[float]) -> float:
     """Return the lower quartile, because larger values may be the host's delay; 0 without values."""
     return sorted(values)[len(values) // 4] if values else 0.0
 
@@ -239,7 +239,7 @@ def _late_s(call: Call, calls: int, host_s: float) -> float:
         start = perf_counter()
         synchronize()
         lates_s.append(perf_counter() - start)
-    return _low(lates_s)
+    return _lower_quartile(lates_s)
 
 
 @cache

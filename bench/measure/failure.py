@@ -16,7 +16,7 @@ from bench.measure.process_state import LeftChanged
 from bench.sampling.requests import Outcome
 
 NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
-"""Words in messages about exhausted memory: the CPU allocator's, the CUDA driver's, and those of cuBLAS and cuDNN."""
+"""Words in messages about exhausted memory, from the CPU allocator, the CUDA driver, cuBLAS and cuDNN."""
 
 NO_COMPILER = (
     "No working C++ compiler",

@@ -53,7 +53,7 @@ class Judge:
             with all_cores(point):
                 for name, shift in request.shifts.items():
                     self._expect(work, name, InputValues(shift, self._peak if name == PEAKED else 1.0))
-            memory.give_back()  # the reference's memory is needed by the implementations
+            memory.give_back()  # the implementations need the memory
             if changes := self._state.changes():
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
             return Expected(work.least_work, self._peak, UNPEAKED if self._peak == 1 else "")

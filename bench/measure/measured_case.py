@@ -282,7 +282,7 @@ class MeasuredCase:
         return sampled
 
     def _memory_for(self, timings: int) -> TimedOutputs:
-        """Allocate memory for the outputs of timed calls, if samples have so many timings."""
+        """Allocate memory for the outputs of timed calls, if samples have this many timings."""
         assert self._like is not None
         number = kept_of(self.request.point, timings, self._pace.call_s)
         return TimedOutputs(self._subject, self._work, self._like, number)

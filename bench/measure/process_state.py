@@ -99,7 +99,7 @@ def _precision(backend: str, part: str) -> str:
 
 
 def _settings() -> dict[str, Any]:
-    device_is_set = torch._C._len_torch_function_stack()  # one that is slows every call of torch
+    device_is_set = torch._C._len_torch_function_stack()  # a set device slows every call of torch
     cuda, matmul, cudnn = torch.backends.cuda, torch.backends.cuda.matmul, torch.backends.cudnn
     return {
         "the default device": str(torch.get_default_device()) if device_is_set else None,

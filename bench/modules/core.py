@@ -126,12 +126,12 @@ def _own_cores(layer: Wrapper) -> list[str]:
         return []
     model, calls = copy.copy(layer), {path: list[bool]() for path in paths}
     for path in paths:
-        _note(model.inner.get_submodule(path), calls[path])
+        _record_calls(model.inner.get_submodule(path), calls[path])
     _called(model, Wrapper.__call__)
     return [path for path in paths if calls[path] and all(calls[path])]
 
 
-def _note(layer: nn.Module, calls: list[bool]) -> None:
+def _record_calls(layer: nn.Module, calls: list[bool]) -> None:
     """Make a layer append to `calls`, for each call of its attend, whether the arguments are those of a core."""
     own: Any = layer._modules.pop("attend", None) or layer.attend
 

@@ -1,4 +1,4 @@
-"""The arguments of a module's call: x, and whatever else its forward takes.
+"""The arguments of a module's call: x and any others that its forward takes.
 
 - With `[input=module:function]` they are all that the function returns. x replaces the first floating-point tensor, or
   the output of the first embedding for token ids.

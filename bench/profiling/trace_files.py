@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {
     "record_shapes": True,  # operators by the shapes of their inputs
     "profile_memory": True,  # the memory view
     "with_stack": True,  # the module view
-    "experimental_config": _ExperimentalConfig(verbose=True),  # stacks beside operators
+    "experimental_config": _ExperimentalConfig(verbose=True),  # stacks of operators
 }
 """The profiler's settings that the plugin's views need."""
 

@@ -46,14 +46,14 @@ def kept_of(point: Point, timings: int, call_s: float) -> Kept:
     Each timing offers enough items that the fewest rounds can fill the needed number.
     """
     item_bytes = ITEM_BYTES["float32"] * point.num_tokens * point.channels
-    least = min(_found(point.batch, timings), max(FEWEST, MOST_BYTES // item_bytes))
+    least = min(_needed(point.batch, timings), max(FEWEST, MOST_BYTES // item_bytes))
     cheap = min(MORE, int(MORE_S * point.batch / call_s), MORE_BYTES // item_bytes)
     of_timing = min(point.batch, math.ceil(least / (LEAST_ROUNDS * timings)))
     wholes = WHOLES if point.batch * item_bytes <= MOST_BYTES else 1
     return Kept(max(least, cheap), of_timing, 0 if point.mode == "inference" else wholes)
 
 
-def _found(batch: int, timings: int) -> int:
+def _needed(batch: int, timings: int) -> int:
     """Return how many items of drawn calls must be judged to miss a half-skipped batch with a chance of SLIPS at most.
 
     If a share s of the calls skips half of its work, a drawn item shows it with probability s/2; with a batch of one

@@ -34,7 +34,7 @@ def _head(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, attn_
     del maximum  # free it before the peak of memory
     total = weights.sum(dim=-1, keepdim=True)
     if attn_mask is not None:
-        total = total.clamp(min=1)  # all other sums are at least 1, the largest weight
+        total = total.clamp(min=1)  # other sums are at least 1, the largest weight
     weights = weights / total
     return weights @ v  # [B, Nq, Dv]
 

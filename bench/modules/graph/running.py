@@ -86,7 +86,7 @@ class InGraph(nn.Module):
 
     def _rewritten(self, graph: Traced) -> GraphModule:
         assert self.attend is not None
-        made = rewritten(graph, _by_name(self.attend))
+        made = rewritten(graph, _named(self.attend))
         self._check_cores(graph)
         places = [*(where(site.node) for site, _ in made.left), *(each.softmax.lines for each in made.unknown)]
         returned = {where(node) for node in graph.module.graph.nodes if node.meta.get(RETURNED) in OUTERMOST}
@@ -132,7 +132,7 @@ def staying(places: Sequence[str], replaced: int) -> str:
     return f"{len(places)} of {len(places) + replaced} softmaxes stay, as that at {places[0]}"
 
 
-def _by_name(attend: Attend) -> Attend:
+def _named(attend: Attend) -> Attend:
     """Return an attend as a function with a name, which a graph's code needs, and with the same options."""
     if hasattr(attend, "__name__"):
         return attend

@@ -91,9 +91,9 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
         return first_tensor(function(*tensors))
 
     has_gradients = torch.is_grad_enabled()  # a block without gradients restores this mode in the graph
-    with torch.inference_mode(False), torch.set_grad_enabled(has_gradients), _undone(inner, xs), no_fast_path():
+    with torch.inference_mode(False), torch.set_grad_enabled(has_gradients), _restored(inner, xs), no_fast_path():
         own = [x.detach().clone() for x in xs]
-        with _noted(inner):
+        with _annotated(inner):
             graph: GraphModule = make_fx(
                 first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
             )(*own)
@@ -102,7 +102,7 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
 
 
 @contextmanager
-def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
+def _restored(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
     """Restore buffers, attributes of modules and random states at the end."""
     before = [(buffer, buffer.detach().clone()) for buffer in inner.buffers()]
     kept = _kept(inner)
@@ -152,7 +152,7 @@ def no_fast_path() -> Iterator[None]:
 
 
 @contextmanager
-def _noted(inner: nn.Module) -> Iterator[None]:
+def _annotated(inner: nn.Module) -> Iterator[None]:
     """Write into each node that is traced inside its source line and the running module."""
     known, around = {id(module): path for path, module in inner.named_modules()}, [""]
     usual, is_own = PythonKeyTracer.create_node, "create_node" in vars(PythonKeyTracer)
@@ -288,7 +288,7 @@ def reached(nodes: Iterable[Node], following: Callable[[Node], Iterable[Node]], 
     """Return the nodes and all that `following` reaches from them, the nearest first, `most` at most."""
     found = [*dict.fromkeys(nodes)]
     known = {*found}
-    for number, node in enumerate(found):  # which grows
+    for number, node in enumerate(found):  # grows meanwhile
         if number == most:
             break
         new = [each for each in dict.fromkeys(following(node)) if each not in known]
@@ -300,5 +300,5 @@ def reached(nodes: Iterable[Node], following: Callable[[Node], Iterable[Node]], 
 @contextmanager
 def without_traces(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
     """Run calls inside as a traced call runs, and restore buffers, attributes and random states at the end."""
-    with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), no_fast_path():
+    with torch.inference_mode(False), torch.no_grad(), _restored(inner, xs), no_fast_path():
         yield
