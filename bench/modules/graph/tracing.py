@@ -125,7 +125,7 @@ def _kept(inner: nn.Module) -> list[tuple[dict[str, Any], dict[str, Any]]]:
 
 
 def fill(inner: nn.Module, xs: Sequence[Tensor]) -> None:
-    """Call a module once if a call changes its attributes, so that tables it fills once are there."""
+    """Call a module once if a call changes its attributes, so that it has filled its tables."""
     with without_traces(inner, xs):
         before = _kept(inner)
         inner(*(x.clone() for x in xs))
@@ -153,7 +153,7 @@ def no_fast_path() -> Iterator[None]:
 
 @contextmanager
 def _annotated(inner: nn.Module) -> Iterator[None]:
-    """Write into each node that is traced inside its source line and the running module."""
+    """Record the source line and the running module in each node that is traced inside."""
     known, around = {id(module): path for path, module in inner.named_modules()}, [""]
     usual, is_own = PythonKeyTracer.create_node, "create_node" in vars(PythonKeyTracer)
     tracers = list[PythonKeyTracer]()
