@@ -29,7 +29,7 @@ Taken = tuple[Point, tuple[str, ...], bool]
 
 
 class ScriptedRun:
-    """A run whose answers are good after so many further replicates; `growths` is how many times as many are needed.
+    """A run whose answers are good after a number of further replicates; `growths` has the needed multiples.
 
     A process takes `beside_s` beside its rounds, and `round_s` in each, of a clock that is set by hand.
     """
@@ -40,7 +40,7 @@ class ScriptedRun:
         self.sweep = SimpleNamespace(effort=EFFORT)
         self.finer: dict[Point, int] = {}
         self.summary = self
-        self.poolings = 0  # nothing that one point shows changes the answers of the others
+        self.poolings = 0  # no point changes the answers of the others
         self.taken: list[Taken] = []
         self.lengths: list[float] = []
         self.beside_s, self.round_s, self.share = 1.0, 0.1, 0.0
@@ -137,7 +137,7 @@ def test_after_the_base_only_candidates_are_measured(clock: Clock) -> None:
 def test_the_point_that_is_expected_to_be_answered_soonest_comes_first(
     growths: tuple[float, float], first: Point, clock: Clock
 ) -> None:
-    """Points of the same cost are ordered by what they still need; unknown is taken for three times as much."""
+    """Points of the same cost are ordered by their remaining need; an unknown one counts as three times as much."""
     run = ScriptedRun(clock, {SMALL: 3, LARGE: 3}, dict(zip((SMALL, LARGE), growths, strict=True)))
     raced(run, SMALL, LARGE)
     further = [point for point, _, is_further in run.taken if is_further]

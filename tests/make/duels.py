@@ -1,4 +1,4 @@
-"""Duels that nobody measured: changes between two sides, and what they show together."""
+"""Made-up duels: changes between two sides, and their outcome."""
 
 from typing import Any
 
@@ -46,6 +46,6 @@ def outcome(
     allow: float | None = None,
     names: tuple[str, str] = (BEFORE, AFTER),
 ) -> Outcome:
-    """Return what a duel of 40 seconds has shown."""
+    """Return the outcome of a duel of 40 seconds."""
     here = Environment(IDENTITY, {}, {"weights": weights, **({"sides": sides} if sides else {})})
     return Outcome(changes, *names, BOUND, allow, 40.0, here)

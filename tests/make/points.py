@@ -1,4 +1,4 @@
-"""Points: tiny ones with every column given, and that of ViT-S."""
+"""Points: tiny ones with every column given, and ViT-S."""
 
 from collections.abc import Collection
 from typing import Any

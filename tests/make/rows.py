@@ -49,7 +49,7 @@ def table(*rows: Row) -> pd.DataFrame:
 
 
 def cases(number: int, implementation: str = "sdpa") -> list[Case]:
-    """Return so many cases that differ in their tokens."""
+    """Return this many cases that differ in their tokens."""
     return [case(implementation, num_tokens=tokens) for tokens in range(1, number + 1)]
 
 
