@@ -292,7 +292,7 @@ def test_a_run_gives_its_points_degrees_of_freedom() -> None:
 
 
 def test_the_rows_of_a_summary_are_those_of_all_its_points() -> None:
-    """This holds in any order: putting a point again replaces it, and more replicates bring errors."""
+    """It holds in any order: putting a point again replaces it, and more replicates bring errors."""
     summary = Summary("eager")
     summary.put([one for one in noisy(1, seed=9) if one.process == 0])
     assert math.isnan(summary.rows(point_of(1))[1]["log_ratio_error"] or math.nan)

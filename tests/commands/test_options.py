@@ -119,7 +119,7 @@ def test_a_folder_alone_goes_on_with_its_own_plan(run: str) -> None:
     "line", ["--num-tokens 8,16", "--impl eager,sdpa --processes 2", "--sweep article --threads 1"]
 )
 def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path, line: str) -> None:
-    """This holds for the default sweep and for a named one, with any changes."""
+    """It holds for the default sweep and for a named one, with any changes."""
     begun = asked(line)
     plan.keep(begun, journal.scan(tmp_path))
     assert asked(f"{line} --run {tmp_path}") == begun

@@ -117,7 +117,7 @@ def test_a_core_takes_the_masks_and_the_grouped_heads_of_torchs_function(name: s
 
 @pytest.mark.parametrize("name", MASKED)
 def test_an_output_has_the_type_of_the_queries(name: str) -> None:
-    """This holds for any type of mask; a query that sees no key gives zeros, with finite gradients."""
+    """It holds for any type of mask; a query that sees no key gives zeros, with finite gradients."""
     q, k, v = (normal(1, 2, tokens, 4, dtype=torch.bfloat16).requires_grad_() for tokens in (3, 5, 5))
     added = torch.zeros(3, 5).index_fill(0, torch.tensor(1), float("-inf"))
     output = MASKED[name](q, k, v, 0.5, mask=None, attn_mask=added)

@@ -45,7 +45,7 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int, on: str) ->
 
 @pytest.mark.parametrize("columns", [WITH_CONTEXT, {"layer": "core"}, {"layer": "core", "lengths": "uniform"}])
 def test_an_edit_of_any_input_is_seen(columns: dict[str, Any]) -> None:
-    """This holds for x or queries, a context or keys and values, and the padding mask, which is not remade."""
+    """It holds for x or queries, a context or keys and values, and the padding mask, which is not remade."""
     work = workload.make(point(**columns))
     for number in range(len(work.inputs())):
         inputs = subjects.Inputs(work)
