@@ -103,7 +103,7 @@ def scripted_workers(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def scripted_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers make their times up, in processes, as those of other interpreters have to be."""
+    """Have workers make up their times, in processes, because other interpreters need them."""
     threads.use_processes(monkeypatch)
 
 

@@ -34,7 +34,7 @@ LATE = (
     r"incorrect: .*\((in a timed call|on fresh values after the rounds)\)"
     "|error: (impossible rate|its clock disagrees|worked )"
 )
-"""What is said of those that are right at first: which of the later checks is the first to see it depends on chance."""
+"""The details of hacks that are right at first; chance decides which of the later checks sees one first."""
 
 EXPECTED: dict[str, str] = {
     "memo_by_id": LATE,

@@ -71,7 +71,7 @@ def test_the_fastest_is_shown_to_be_faster_than_every_other() -> None:
 
 
 def test_of_those_that_may_cost_much_the_one_with_the_least_bound_is_named() -> None:
-    """With errors of 2 % two are open, whatever their costs, and the one that is 20 % slower is not.
+    """With errors of 2 % two may be the fastest, regardless of their costs; the one that is 20 % slower may not.
 
     Of those within 2 % the cheapest leads though another seems faster; one that may cost more is not asked.
     """

@@ -91,7 +91,7 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
 def test_two_environments_from_end_to_end(
     tiny: list[str], tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both torches are named, and the rows are those before and after; what is slower by more is not allowed.
+    """Both torches are named, and the rows are those before and after; a larger slowdown is not allowed.
 
     The facts about the sides are there when the folder is read again.
     """

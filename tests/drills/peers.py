@@ -132,7 +132,7 @@ TOOLS: dict[str, Callable[[float, Path], Named]] = {
 
 
 def truth(file: Path) -> None:
-    """Append the logarithms of the times of all implementations over that of the fastest, by a long run."""
+    """Append the log ratios of all implementations' times to the fastest's, from a long run."""
     with tempfile.TemporaryDirectory() as folder:
         list(run(Sweep("truth", (*POINTS.values(),), NAMES, NAMES[0], TRUTH, control=True), Path(folder) / "run"))
         table = _by_shape(bench.load(Path(folder) / "run"))

@@ -278,7 +278,7 @@ def _timing_s() -> float:
 
 
 def _is_first(name: str) -> bool:
-    """Return whether this is the first process that asks for a name, of all that share TEST_FOLDER."""
+    """Return whether this is the first process with TEST_FOLDER that asks for a name."""
     if "TEST_FOLDER" not in os.environ:
         return False
     try:

@@ -120,7 +120,7 @@ def test_a_base_waits_that_is_not_expected_to_end_in_the_time_that_was_asked_for
 def test_after_the_base_only_candidates_are_measured(clock: Clock) -> None:
     """The race goes on until the answer is good; each judgement is reported, that after the base too.
 
-    Points of little work come first, so there are answers soon, whatever the order of the sweep.
+    Points with little work come first in any sweep, so there are answers soon.
     """
     run = ScriptedRun(clock, {LARGE: 2, SMALL: 0, MEDIUM: 0})
     judged = raced(run, LARGE, SMALL, MEDIUM)
@@ -145,7 +145,7 @@ def test_the_point_that_is_expected_to_be_answered_soonest_comes_first(
 
 
 def test_a_race_ends_when_its_time_is_up(clock: Clock) -> None:
-    """Another replicate would take longer than what is left; the last one is as long as there is time."""
+    """Another replicate would take longer than the remaining time; the last one fills it."""
     run = ScriptedRun(clock, {SMALL: NEVER})
     run.share = 100.0
     shortest_s = 2 * (run.beside_s + LEAST_ROUNDS * run.round_s)

@@ -89,7 +89,7 @@ OBJECTIONS = {
 def test_samples_that_can_not_be_true_end_the_case(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that lies, work that is not timed and a timing that is missing; the others keep their samples.
 
-    Of a case on a GPU the host's time is not what is timed, so its work is not judged.
+    On a GPU the host's time isn't measured, so its work is not judged.
     """
     eager, *others = measured(servers, "eager", *OBJECTIONS).values()
     assert eager.status == "ok"

@@ -319,7 +319,7 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
 def test_a_second_run_into_the_same_folder_measures_only_what_is_missing(tmp_path: Path) -> None:
     """No case stands twice. An implementation that is added gets processes of its own, with the baseline beside it.
 
-    Its first replicate asks for both inputs and an inspection, whatever its number.
+    Its first replicate, whatever its number, requests both inputs and an inspection.
     """
     ran(swept("eager", "sdpa", tokens=(5,)), tmp_path)
     before = journal.read(tmp_path)
@@ -350,7 +350,7 @@ def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
     assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}
     figures = re.match(r"needs at least (\d+)\S* MiB of memory, and 60\.0 MiB is free", table["detail"]["eager"])
     assert figures
-    assert 64 < int(figures[1]) < 96  # the scores, 4 * 16 * 1024**2 bytes, and what is small beside them
+    assert 64 < int(figures[1]) < 96  # the scores, 4 * 16 * 1024**2 bytes, and small tensors beside them
     assert lines(tmp_path)[Case(points[0], "eager"), 0] == 1
 
 
@@ -377,7 +377,7 @@ def test_beyond_the_tokens_at_which_memory_ran_out_a_case_is_skipped(tmp_path: P
 def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: Path) -> None:
     """Its rows come last at their point, with the ratio to the baseline; the others are ranked among themselves.
 
-    A resumed run completes it: nothing is measured twice, and what is missing is measured beside the baseline.
+    A resumed run completes it: nothing is measured twice, and missing cases are measured beside the baseline.
     """
     sweep = swept("eager", "test:half", "sdpa", control=True)
     with Run(sweep, tmp_path) as opened:

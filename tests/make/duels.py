@@ -25,7 +25,7 @@ def row(name: str, status: str = "ok", **changes: Any) -> dict[str, Any]:
 
 
 def of(*speedup: float, tokens: int = 7, bound: float = BOUND, **changes: Any) -> Change:
-    """Return the change to a side with this speed-up; changes are those of its row."""
+    """Return the change to a side with this speed-up; `changes` replace values of its row."""
     ends = dict(zip(("speedup", "speedup_low", "speedup_high"), speedup, strict=False))
     return change(point(num_tokens=tokens), [row(BEFORE), row(AFTER, **{**ends, **changes})], BEFORE, AFTER, bound)
 

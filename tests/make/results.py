@@ -60,7 +60,7 @@ def _quick() -> pd.DataFrame:
 
 @functools.cache
 def of_wide(processes: int = 3) -> tuple[Record, ...]:
-    """Return the records of WIDE; mha can't do the article's points, and what is compiled is so in process 0."""
+    """Return the records of WIDE; mha can't do the article's points, and process 0 does the compiling."""
     return tuple(
         _compiled(modelled(case, n, _fate(case))) for case in load_sweep(str(WIDE)).cases() for n in range(processes)
     )

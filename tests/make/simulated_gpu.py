@@ -1,7 +1,7 @@
 """A GPU that is made up, with a clock of its own, behind the names of torch.cuda that the suite uses.
 
 The host queues work to streams, which takes it a while; a stream does its work in order. If too much is queued, the
-host waits. Tensors are the CPU's: what is computed is right, and takes none of this time.
+host waits. Tensors are the CPU's, so results are right and take none of this time.
 It also has an allocator, a driver that lets lines of L2 persist, and a context that a kernel can ruin.
 """
 
@@ -133,7 +133,7 @@ class Gpu:
     def seen(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the values of a tensor, one of `watched`, that work which is launched now finds.
 
-        What begins before the hold has ended finds those of before the hold.
+        Work that begins before the end of the hold finds the values from before it.
         """
         is_early = max(self.now_s, self.current.end_s) < self.streams[0].end_s
         return self._before.get(id(tensor), tensor) if is_early else tensor

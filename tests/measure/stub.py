@@ -147,7 +147,7 @@ def case(at: Point, implementation: str, **options: Any) -> Iterator[Case]:
     process = Case(at, implementation, **options)
     gc.freeze()  # as in a process for one case: collecting garbage skips what torch's import and other tests have left
     try:
-        with patch.object(forking, "has_children", return_value=False):  # those of other tests
+        with patch.object(forking, "has_children", return_value=False):  # of other tests
             yield process
     finally:
         if process.worker._case is not None:

@@ -1,4 +1,4 @@
-"""A reader of what commands print of a run: it finds the numbers and sentences that aren't those of its rows.
+"""A reader of commands' output on a run: it finds numbers and sentences that contradict the rows.
 
 It reads what a user sees: the end of a run, what `show` prints, the page, and the comment of a duel. No code of the
 suite decides what the texts mean: every number of every table, and each sentence on what to use, must be that of the

@@ -208,7 +208,7 @@ def test_a_packed_core_takes_items_of_different_lengths_without_a_bias(name: str
 
 
 def test_varlen_is_of_a_gpu_and_of_half_types() -> None:
-    """A line says what is missing, before torch fails."""
+    """A line names the missing requirement, before torch fails."""
     layer, shapes, _ = made("core", "none")
     with pytest.raises(Unsupported, match=r"^torch\.nn\.attention\.varlen computes on a GPU alone$"):
         outputs(impls.build(layer, "varlen"), [normal(*shape) for shape in shapes])

@@ -30,7 +30,7 @@ CHOSEN = {**row(SDPA, NOISY), "standing": "named", "slowdown_low": 1.0, "slowdow
 
 
 def alike(*rows: Row) -> tuple[list[Row], list[Row]]:
-    """Return the rows of two runs that measured the same."""
+    """Return the rows of two runs with the same results."""
     return [*rows], [*rows]
 
 
