@@ -40,7 +40,7 @@ SIZES = (TOKENS, HEADS, CHANNELS, KEYS)
 AXES = (*SIZES, PADDING)
 
 SERIES = 3
-"""The least values in a series. Two are enough only if no longer series shows the same setting along this axis."""
+"""The fewest values in a series. Two are enough only if no longer series shows the same setting along this axis."""
 
 
 def groups(rows: Iterable[Row], axis: Axis) -> list[list[Row]]:

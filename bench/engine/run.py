@@ -411,8 +411,8 @@ class Run:
 class Retries:
     """The cases that a session measures again: their process died, or they ran out of memory beside others.
 
-    `alone` has the second kind, which are measured with only the baseline beside them. It includes processes that were
-    killed from outside, because they may have lacked memory.
+    `alone` has the second kind, measured with only the baseline beside them. It includes cases whose process was
+    killed from outside, because it may have lacked memory.
     """
 
     def __init__(self) -> None:
