@@ -1,6 +1,6 @@
-"""The suite under the one name that an installed package has: `attention_bench.bench` and `attention_bench.impls`.
+"""The suite under the name of the installed package: `attention_bench.bench` and `attention_bench.impls`.
 
-In a checkout these are the very modules `bench` and `impls`, so that code written for the one runs in the other.
+In a checkout these are the modules `bench` and `impls`, so the same user code runs in both.
 """
 
 import sys
@@ -14,7 +14,7 @@ from types import ModuleType
 
 
 class _OfCheckout(MetaPathFinder, Loader):
-    """Finds `attention_bench.impls.contract` as `impls.contract`."""
+    """Finds `attention_bench.bench` and `attention_bench.impls` as `bench` and `impls`, with all modules inside."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

@@ -1,7 +1,7 @@
-"""Measures attention layers: from sweep files to verdicts and pictures.
+"""Measure attention layers: from sweep files to verdicts and pictures.
 
-`run` measures a sweep, `load` reads its results, `compare` judges two of them. Each is imported when it is first used,
-so that a worker process, which imports this package too, does not load the engine.
+`run` measures a sweep, `load` reads its results, `compare` judges two of them. Each is imported when first used, so
+that a worker process, which also imports this package, doesn't load the engine.
 """
 
 from importlib import import_module

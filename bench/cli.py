@@ -1,6 +1,6 @@
 """The command line: `python -m bench COMMAND`, or `attention-bench COMMAND` of an installed package.
 
-Until `main` has seen to signals nothing is imported that takes a while.
+Slow imports wait until `main` has set up signals.
 """
 
 import argparse
@@ -17,7 +17,7 @@ NEGATIVE = re.compile(r"-[\d.]")
 
 
 def installed() -> int:
-    """Run one command as a program of its own: as with `python -m`, modules of the current folder come first."""
+    """Run one command as an installed program: as with `python -m`, modules of the current folder come first."""
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - the text is what Python itself puts there
     return main()
 
@@ -30,22 +30,22 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         return _run(sys.argv[1:] if words is None else words, is_program=is_program)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python's own end fails
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python fails at its own exit
         return BROKEN_PIPE
     finally:
         if is_program:
-            restore(dict.fromkeys(ENDING, signal.SIG_IGN))  # the status is known
+            restore(dict.fromkeys(ENDING, signal.SIG_IGN))  # the status is known already already
             forget()
 
 
 def _leave(*_: object) -> None:
-    """End at once: nothing was begun, and an exception inside of an import may get lost."""
+    """Exit at once, because nothing was begun and an exception inside an import may get lost."""
     os.write(2, b"attention-bench: interrupted before anything was begun\n")
     os._exit(INTERRUPTED)
 
 
 def _run(words: Sequence[str], *, is_program: bool) -> int:
-    """Run one command and return its exit status; as a program it is interrupted by each signal that ends one."""
+    """Run one command and return its exit status; as a program, handle terminating signals as interrupts."""
     from bench.commands import MEASURING, function
     from bench.plan.errors import CannotWrite, WrongRequest
     from bench.show.terminal.console import console
@@ -74,7 +74,7 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
 
 
 def _joined(words: Sequence[str]) -> list[str]:
-    """Return words with each negative number behind its option: alone argparse takes `-1%` for an option."""
+    """Return words with each negative number joined to its option, because argparse takes `-1%` for an option."""
     joined: list[str] = []
     for word in words:
         if NEGATIVE.match(word) and joined and joined[-1].startswith("--"):
@@ -85,7 +85,7 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 
 def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser; with the name of a command it knows this one alone."""
+    """Return the parser; with the name of a command it knows only this one."""
     from bench.commands import NAMES, USUAL, arguments
     from bench.plan.invocation import short
 

@@ -15,7 +15,7 @@ SWEEP = pytest.StashKey[Sweep]()
 """The sweep that the options ask for."""
 
 FOLDER = pytest.StashKey[Path]()
-"""The folder of the run; missing if cases are only listed."""
+"""The run's folder; missing if cases are only listed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse processes of pytest-xdist, each of which would measure."""
+    """Refuse pytest-xdist, because each of its processes would measure."""
     if getattr(config.option, "numprocesses", None):
         raise pytest.UsageError("-n must be left out: cases are measured one after the other")
 
@@ -43,7 +43,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def _measured(sweep: Sweep, option: argparse.Namespace) -> Path:
-    """Return the folder of a run that is measured; after Ctrl-C pytest ends with its own status."""
+    """Measure a run and return its folder; after Ctrl-C pytest ends with its own status."""
     from bench.commands import run  # slow to import
 
     handlers = on_end(interrupt)

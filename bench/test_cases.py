@@ -17,12 +17,12 @@ from bench.plan.case import CASE_COLUMNS, Case
 from bench.show.failures import failing
 
 SHOWN = ("status", "latency_s", "latency_low_s", "latency_high_s", "speedup", "speedup_low", "speedup_high")
-"""The columns of a row that `--benchmark-json` holds beside those of the case."""
+"""The columns of a row that `--benchmark-json` holds besides the case's."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run holds of a case: its row, its samples in seconds per call, and why it fails the run, if it does."""
+    """A case's results in a run: its row, its samples in seconds per call, and why it fails the run, if it does."""
 
     row: Row
     samples_s: tuple[float, ...]
@@ -30,13 +30,13 @@ class Measured:
 
 
 Held = dict[str, Measured]
-"""What a run holds, by the name of the case."""
+"""The results of a run by the case's name."""
 
 HELD = pytest.StashKey[Held]()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give the test each case of the sweep, with a clock that reads the samples of the run; none for `--fixtures`."""
+    """Parametrize the test with each case and a clock that reads the run's samples; with nothing for `--fixtures`."""
     stash = metafunc.config.stash
     sweep = stash.get(SWEEP, None)
     stash[HELD] = held = _held(stash[FOLDER], options.fail_on(metafunc.config.option)) if FOLDER in stash else {}
@@ -48,18 +48,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _mark(case: Case, held: Held) -> pytest.MarkDecorator:
-    """Return what tells pytest-benchmark the group of a case, and the clock that reads its samples."""
+    """Return the mark that gives pytest-benchmark a case's group and the clock that reads its samples."""
     samples_s = held[case.name].samples_s if case.name in held else ()
     return pytest.mark.benchmark(group=case.point.name, timer=_clock(samples_s))
 
 
 def _clock(samples_s: Iterable[float]) -> Callable[[], float]:
-    """Return a clock that is read before and after each sample."""
+    """Return a clock that reads 0 before each sample and the sample's seconds after it."""
     return itertools.chain.from_iterable((0.0, sample_s) for sample_s in samples_s).__next__
 
 
 def _held(folder: Path, fail_on: tuple[str, ...] | None) -> Held:
-    """Return what a run holds of each case that has a row; cases fail by the rule of the exit status of `run`."""
+    """Return a run's results for each case with a row; cases fail by the same rule as the exit status of `run`."""
     saved = AnalysedRun(folder)
     if not saved.records:
         return {}
@@ -79,7 +79,7 @@ def _held(folder: Path, fail_on: tuple[str, ...] | None) -> Held:
 
 @pytest.mark.filterwarnings("ignore:Benchmark fixture was not used")
 def test_case(request: pytest.FixtureRequest, point: str, implementation: str, benchmark: Any) -> None:
-    """A case that is ok has its samples as rounds; one that fails the run fails, and any other is skipped."""
+    """A case that is ok has its samples as rounds; one that fails the run fails; others are skipped."""
     measured = request.config.stash[HELD].get(f"{point}-{implementation}")
     if measured is None:
         pytest.skip("not measured yet")

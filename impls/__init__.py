@@ -1,4 +1,4 @@
-"""The attention layers and their implementations; no module here depends on the measurement.
+"""The attention layers and their implementations; nothing here depends on `bench`.
 
 `impls.catalogue` imports no torch, so planning and reading results can use it.
 The names below are imported at their first use.

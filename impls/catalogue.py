@@ -1,7 +1,7 @@
-"""Every implementation that the suite ships, declared once, and the grammar of names.
+"""All implementations that the suite ships, and the grammar of names.
 
 An entry has all facts about an implementation: its adapter, the layers that it supports, its style in pictures, the
-kernel that it must run. Names are such as `sdpa`, `module:attribute`, `online[block_tokens=64]`, and those of models.
+kernel that it must run. Examples of names are `sdpa`, `module:attribute`, `online[block_tokens=64]` and `timm:model`.
 This module imports no torch, so planning and reading results may import it.
 """
 
@@ -33,17 +33,17 @@ CORE_KEYWORDS = {
     "mask": "a causal mask",
     "enable_gqa": "fewer key heads than query heads",
 }
-"""What a layer may ask an attend for, by the keyword with which the attend declares that it can compute it.
+"""Keywords by which a layer asks for a feature and an attend declares that it has it, with words for messages.
 
-These keywords are no options of a name.
+These keywords can't be options of a name.
 """
 
 PACKING = "packing"
-"""The keyword by which an attend says that it takes the tokens of all items packed one after the other: it gets an
-`impls.packing.Packing`, and queries, keys and values `[1, H, T, D]` with the tokens of all items."""
+"""The keyword by which an attend declares that it takes packed items: it gets an `impls.packing.Packing`, and queries,
+keys and values `[1, H, T, D]` with the tokens of all items."""
 
 FIXED = "fixed"
-"""The value of a layer's `lengths` if all of its items have the same."""
+"""The value of a layer's `lengths` if all items have the same length."""
 
 NO_MASK, CAUSAL = "none", "causal"
 """The values of a layer's `mask`; causal is a value of the keyword `mask`."""
@@ -52,17 +52,17 @@ GIVEN, LEARNED = "given", "learned"
 """The biases of the layer `core`, without and with a gradient."""
 
 PADDING = "padding"
-"""What a mask of a model is that hides the same keys from all queries and heads of an item."""
+"""The word for a model's mask that hides the same keys from all queries and heads of an item."""
 
 BLOCK_TOKENS = 128
-"""The keys per block of `online` if its name says no other number: a block of scores stays far below N², and the matrix
-product is still large enough to be fast."""
+"""The default keys per block of `online`: a block of scores is far smaller than N², and the matrix product is still
+large enough to be fast."""
 
 KEY_SHARE = 8
-"""By this factor queries and keys of ConvSelfAttention are narrower than values."""
+"""The factor by which queries and keys of ConvSelfAttention are narrower than values."""
 
 SOURCES = ("timm", "torchvision", "transformers")
-"""The libraries whose models have a name: `timm:vit_small_patch16_224`."""
+"""The libraries whose models can be named, as in `timm:vit_small_patch16_224`."""
 
 ALIASES: Mapping[str, str] = MappingProxyType({
     **dict.fromkeys(
@@ -81,10 +81,10 @@ ALIASES: Mapping[str, str] = MappingProxyType({
     "dim_k": "key_channels",
     "img_size": "image_size",
 })  # fmt: skip
-"""Other names that a constructor's parameters have for columns of a point."""
+"""Other names of constructor parameters for columns of a point."""
 
 WIDTHS = ("token_len", "channels")
-"""The columns of the widths at input and output; a name that gives one gives both."""
+"""The columns of the input and output widths; a name that gives one gives both."""
 
 LITERALS = "a value in brackets is a number, a text, a tuple, a list, None, True or False"
 
@@ -108,27 +108,27 @@ VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "build": ("batch", "call"),
     "mode": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
 })  # fmt: skip
-"""The values of the options that have only some."""
+"""The allowed values of options that have a fixed set."""
 
 
 @dataclass(frozen=True)
 class Entry:
     """One implementation.
 
-    `adapter` is `module:attribute` in `impls`, or beside it after a dot. The command `list` prints `meaning` and
-    `supports`.
-    `layers` are the class names of the only layers that it is written for; empty if it is for all.
-    `options` maps each option that its name may carry, as in `online[block_tokens=64]`, to its meaning.
-    `compiles` is true if torch.compile must make at least one graph of it.
+    `adapter` is `module:attribute` in `impls`; with a leading dot, in a package beside `impls`. The command `list`
+    prints `meaning` and `supports`.
+    `layers` are the class names of the layers for which it is written; empty if it works for all.
+    `options` maps each option that its name may have, as in `online[block_tokens=64]`, to its meaning.
+    `compiles` is true if torch.compile must make at least one graph.
     `kernel` must be part of the name of a kernel that ran; empty if any kernel may run.
-    `packages` are the distributions beside torch that it needs; their versions are recorded. `source` says how to get
+    `packages` are the distributions besides torch that it needs; their versions are recorded. `source` says how to get
     them if pip can't.
-    One that `keeps_core` moves its process back to the core on which it was built, whenever it is called.
-    `on_gpu` is true if it can run on a GPU alone. `flash` is the FlashAttention that torch's registry must use for it.
-    One that `packs` takes packed items, without padding.
-    `function` is that of torch or of a package which it calls, `module:attribute`; as a name it is refused.
-    `scores` says of how many heads it holds the attention scores at once, whatever the layer and the mode: ALL, ONE, or
-    empty if it may hold none.
+    If it `keeps_core`, each call moves its process back to the core on which it was built.
+    `on_gpu` is true if it needs a GPU. `flash` is the FlashAttention that torch's registry must use for it.
+    If it `packs`, it takes packed items, without padding.
+    `function` is the function of torch or a package that it calls, `module:attribute`, which is rejected as a name.
+    `scores` says for how many heads it always holds the attention scores at once: ALL, ONE, or empty if it may hold
+    none.
     """
 
     adapter: str
@@ -149,7 +149,7 @@ class Entry:
     scores: str = ""
 
     def refusal(self, layer: str) -> str:
-        """Return why it can never compute the layer of this class name, empty for a stranger's; empty if it may."""
+        """Return why it can't compute a layer of this class, empty if it may; `layer` is empty for other packages."""
         if not self.layers or layer in self.layers:
             return ""
         return NOT_PACKED if self.packs else NOT_WRITTEN
@@ -214,7 +214,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#9b870c", LONG, "$n$"), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
     "loop": Entry("attend.packed:adapt_loop", "packed items, scaled_dot_product_attention on one item at a time",
         Style("#c44536", DOTTED, ">", hollow=True), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
-    # lighter than a tint of eager's black, which people without green cones take for the green of online
+    # lighter than a tint of eager's black, which looks like online's green to people without green cones
     "compiled_eager": Entry("torch_compile:adapt_eager", "torch.compile of eager",
         Style("#a8a8a8", DASHED, "o", hollow=True), supports="if torch.compile has a compiler", options={"mode": _MODE},
         compiles=True),
@@ -252,23 +252,23 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         Style("#8a5a00", DASH_DOT, "x"), supports="GPU, if installed", packages=("xformers",), on_gpu=True,
         function="xformers.ops:memory_efficient_attention"),
 })  # fmt: skip
-"""The implementations that have a name, in the order in which they are listed."""
+"""The shipped implementations by name, in the order in which they are listed."""
 
 OWN = Entry("", "a user's own", Style("", SOLID, ""))
-"""What is known of an implementation of a user's own."""
+"""The entry of any implementation that a user brings."""
 
 GRAPH = "graph"
-"""The name of a module as the graph of its call, and the way by which cores got into such a graph."""
+"""The implementation that runs a module as the graph of its call, and the word for cores replaced in a graph."""
 
 COMPILED = "compiled"
-"""The name of the whole as it is, compiled, and the beginning of those that are compiled from another one."""
+"""The name of the compiled layer or model as it is, and the prefix of names that compile another implementation."""
 
 ENTRY_POINT_GROUP = "attention_bench.implementations"
-"""The entry point group in which installed packages name their own adapters."""
+"""The entry point group by which installed packages name their adapters."""
 
 
 def advised(device: str, *, compiled: bool) -> list[str]:
-    """Return what `advise` tries on a kind of device, cpu or cuda, in order: with torch.compile, or without."""
+    """Return the implementations that `advise` tries on a kind of device, cpu or cuda, in order; `compiled` or not."""
     if compiled:
         return ["compiled", "compiled_sdpa", "compiled_eager"]
     on_gpu = ["sdpa_efficient", "sdpa_cudnn"] if device == "cuda" else []
@@ -277,9 +277,9 @@ def advised(device: str, *, compiled: bool) -> list[str]:
 
 @dataclass(frozen=True)
 class Name:
-    """A name as it was written: of an implementation, of a layer, or of a module from any package.
+    """The parsed name of an implementation, of a layer, or of a module from any package.
 
-    `base` stands before the brackets, in which `options` stand.
+    `base` is the part before the brackets, `options` are inside them.
     """
 
     text: str
@@ -288,51 +288,51 @@ class Name:
 
     @property
     def module(self) -> str:
-        """What stands before the colon: the module of a user's own, or a library of SOURCES."""
+        """The part before the colon: a user's module, or a library of SOURCES."""
         return self.base.partition(":")[0]
 
     @property
     def attribute(self) -> str:
-        """What stands behind the colon: the attribute of a user's own, or the model of a library."""
+        """The part after the colon: an attribute of a user's module, or a library's model."""
         return self.base.partition(":")[2]
 
     @property
     def input(self) -> str:
-        """The input that the name of a module gives, sizes or `module:function`; empty without one."""
+        """The option `input` of a module's name, sizes or `module:function`; empty without one."""
         return str(self.options.get("input", ""))
 
     @property
     def shapes_itself(self) -> bool:
-        """Whether the name of a module says its shapes, so that no column does."""
+        """Whether the name of a module, not the columns, decides the shapes of its inputs."""
         return self.module in SOURCES or "input" in self.options
 
     @property
     def is_model(self) -> bool:
-        """Whether it is a module with its input, and no layer in a model: tokens and widths then say less."""
+        """Whether it is a whole model with its own input, so that tokens and widths say less about it."""
         return ":" in self.base and self.shapes_itself and "at" not in self.options
 
     @property
     def is_own(self) -> bool:
-        """Whether an implementation is a user's own: `module:attribute`, or from an installed package."""
+        """Whether an implementation isn't shipped: `module:attribute`, or from an installed package."""
         return self.base not in IMPLEMENTATIONS
 
     @property
     def entry(self) -> Entry:
-        """The facts about an implementation, OWN for a user's own."""
+        """The entry of an implementation; OWN if it isn't shipped."""
         return IMPLEMENTATIONS.get(self.base, OWN)
 
     @property
     def compiled_from(self) -> str:
-        """What an implementation is compiled from, as `sdpa` for `compiled_sdpa`; empty for others."""
+        """The implementation that it compiles, such as `sdpa` for `compiled_sdpa`; else empty."""
         return self.base.removeprefix(f"{COMPILED}_") if self.base.startswith(f"{COMPILED}_") else ""
 
 
 @cache
 def name_of(text: str) -> Name:
-    """Return a name with its options; raises ValueError if it breaks the grammar.
+    """Parse a name with its options; raises ValueError if it breaks the grammar.
 
-    The value of an option is a Python literal (a number, a text, a tuple, a list, None, True), `true` or `false`; any
-    other text is itself the value.
+    The value of an option is a Python literal (number, text, tuple, list, None, True or False), `true` or `false`; any
+    other text is taken as a string.
     """
     match = NAME.fullmatch(text)
     parts = split(match["options"]) if match and match["options"] is not None else []
@@ -351,14 +351,14 @@ def name_of(text: str) -> Name:
 
 
 def with_option(name: str, option: str, value: str) -> str:
-    """Return a name with one more option, or another value of it."""
+    """Return a name with an option added, or its value replaced."""
     base, _, inside = name.removesuffix("]").partition("[")
     options = {part.partition("=")[0].strip(): part for part in split(inside) if part}  # texts keep their quotes
     return f"{base}[{','.join({**options, option: f'{option}={value}'}.values())}]"
 
 
 def split(names: str) -> list[str]:
-    """Return the parts of a comma-separated list; commas inside brackets or quotes separate nothing."""
+    """Return the parts of a comma-separated list; commas inside brackets or quotes don't separate."""
     parts, depth, quote = [""], 0, ""
     for each in names:
         if quote or each in "'\"":

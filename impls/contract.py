@@ -16,25 +16,25 @@ from torch.compiler import is_compiling
 from impls.catalogue import CAUSAL, CORE_KEYWORDS, FIXED, NO_MASK, PACKING
 
 BY_ATTEND = "self.attend"
-"""How the core of a layer with an attend of its own was replaced."""
+"""The value of `adapted_by` if a layer's own `attend` was replaced."""
 
 Attend = Callable[..., Tensor]
 """The core: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`; k and v may differ in width.
 
-It may be named in place of an adapter.
+A name may lead to an attend in place of an adapter.
 
-It may declare keywords: those of `CORE_KEYWORDS` that it can compute (the value of `mask` is "causal"; the others mean
-what they mean for `F.scaled_dot_product_attention`), `packing` if it takes packed items, and its own options, which a
-name gives in brackets, as in `mykernel:attend[block_tokens=64]`.
+Its keyword-only parameters declare which of `CORE_KEYWORDS` it can compute (`mask` is "causal"; the others mean the
+same as in `F.scaled_dot_product_attention`), `packing` if it takes packed items, and its own options, which a name
+gives in brackets, as in `mykernel:attend[block_tokens=64]`.
 """
 
 Implementation = Callable[..., Tensor]
-"""The result of an adapter: a callable that computes the layer's function, of its inputs, with its parameters."""
+"""The result of an adapter: a callable that computes the layer's function of its inputs, with its parameters."""
 
 Adapt = Callable[..., Implementation]
 """An adapter: `adapt(layer)` returns a callable that computes the same function with the same parameters.
 
-Its keyword-only parameters are the options that its name can carry.
+Its keyword-only parameters are the options that its name may have.
 """
 
 
@@ -47,14 +47,14 @@ class Unresolved(LookupError):  # noqa: N818 - a name that can't be used
 
 
 class WithoutCore(Unsupported):
-    """The layer has no core that can be replaced, and no other way to take one."""
+    """The layer has no core that can be replaced."""
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """What takes the place of a layer's core: an attend with options.
+    """The attend, with options, that replaces a layer's core.
 
-    `switch` is the name of this attention in the libraries of models, `sdpa` or `eager`; empty if none has it.
+    `switch` is the setting of model libraries that selects this attention, `sdpa` or `eager`; empty without one.
     """
 
     attend: Attend
@@ -63,12 +63,12 @@ class Replacement:
 
     @property
     def bound(self) -> Attend:
-        """The attend with its options, right for a query whose keys are all hidden."""
+        """The attend with its options, in the variant that handles queries whose keys are all hidden."""
         safely: Attend = getattr(self.attend, "safely", self.attend)
         return partial(safely, **self.options) if self.options else safely
 
     def put_into(self, layer: nn.Module) -> None:
-        """Put the attend into a layer, in the place of its own, which may be a function, a method or a module."""
+        """Replace a layer's own attend, which may be a function, a method or a module."""
         layer._modules.pop("attend", None)
         vars(layer).pop("attend", None)
         layer.attend = fitted(self.attend, layer, **self.options)  # type: ignore[assignment]  # no submodule
@@ -78,12 +78,12 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
     """Return the adapter that replaces a layer's core by `attend`.
 
     The adapted layer shares its parameters with the original layer, which is not changed.
-    The keywords that `attend` declares are the options of the adapter, except those by which it says what it can do.
-    If the layer's library has a `switch` to this attention, `sdpa` or `eager`, that is used. If the attend is torch's
-    own function in a context, its attribute `inside`, calls of a module that calls the function run in that context. An
-    attend that is not right for a query whose keys are all hidden has one that is, its attribute `safely`.
-    The adapter raises `WithoutCore` for a layer that has no attend and knows no other way by a method `with_core`. It
-    raises `Unsupported` for one whose core can't be replaced, or asks for more than `attend` declares, such as a mask.
+    The keywords that `attend` declares are the options of the adapter, except CORE_KEYWORDS and `packing`.
+    If the layer's library has a `switch` to this attention, `sdpa` or `eager`, it is used. If the attend has a context
+    `inside`, it is torch's function in that context, and modules that call the function run in the context instead. If
+    it has `safely`, that variant also handles queries whose keys are all hidden.
+    The adapter raises `WithoutCore` for a layer that has neither an attend nor a method `with_core`. It raises
+    `Unsupported` if the core can't be replaced, or needs more than `attend` declares, such as a mask.
     """
 
     def adapt(layer: nn.Module, **options: Any) -> Implementation:
@@ -104,7 +104,7 @@ def with_attend(attend: Attend, switch: str = "") -> Adapt:
 
 
 def is_ours(layer: object) -> bool:
-    """Return whether a layer is one of the suite."""
+    """Return whether a layer is one of the suite's."""
     return type(layer).__module__.startswith(f"{__package__}.layers.")
 
 
@@ -114,11 +114,11 @@ def as_is(layer: nn.Module) -> Implementation:
 
 
 def imported(path: str, what: str) -> Callable[..., Any]:
-    """Return the class or function at `module:attribute`; raises Unresolved, in which `what` names it."""
+    """Return the class or function at `module:attribute`; raises Unresolved, with `what` as its name in the message."""
     module, _, attribute = path.partition(":")
     try:
         value = reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except (Exception, SystemExit) as error:  # a user's file may raise anything when it is imported
+    except (Exception, SystemExit) as error:  # importing a user's file may raise anything
         kind = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
         reason = " ".join(f"{kind}{error}".split())  # it may have several lines
         raise Unresolved(f"{what} can't be imported: {reason}") from error
@@ -128,7 +128,7 @@ def imported(path: str, what: str) -> Callable[..., Any]:
 
 
 def compiling(adapt: Adapt) -> Adapt:
-    """Mark an adapter or attend as one that compiles, so that a case without a compiled graph ends as `fallback`."""
+    """Mark an adapter or attend that compiles, so that a case without a compiled graph ends as `fallback`."""
     adapt.compiles = True  # type: ignore[attr-defined]  # functions take attributes
     return adapt
 
@@ -136,7 +136,7 @@ def compiling(adapt: Adapt) -> Adapt:
 def masked(attend: Attend, mask: str, **options: Any) -> Attend:
     """Return `attend` with a mask, none or causal, and options bound as keywords; `attend` itself if there are none.
 
-    Raises `Unsupported` if there is another mask, or one and `attend` does not declare the keyword `mask`.
+    Raises `Unsupported` for another mask, or for a causal one if `attend` does not declare the keyword `mask`.
     """
     if mask != NO_MASK:
         if mask != CAUSAL:
@@ -148,11 +148,11 @@ def masked(attend: Attend, mask: str, **options: Any) -> Attend:
 
 
 def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
-    """Return `attend` with the mask of a layer and options bound, able to do what the layer asks of its core.
+    """Return `attend` with a layer's mask and options bound, fitted to the keywords that the layer needs.
 
-    The layer's `asks` are keywords of `CORE_KEYWORDS`; None if only its calls say them. If `attend` takes no fewer
-    heads of keys, they are repeated. Raises `Unsupported` if `attend` does not declare another keyword that the layer
-    asks for; so does what is returned for a keyword in a call.
+    The layer's `asks` are keywords of `CORE_KEYWORDS`; None if only its calls tell. If `attend` takes no grouped heads,
+    keys and values are repeated. Raises `Unsupported` if the layer needs another keyword that `attend` does not
+    declare; the result raises it if a call does.
     """
     declared, asks = declared_options(attend), getattr(layer, "asks", None)
     is_padded = attribute(layer, "lengths") not in (None, FIXED)
@@ -171,10 +171,10 @@ def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
 
 
 def checked(attend: Attend) -> Attend:
-    """Return `attend` for calls that may ask, by CORE_KEYWORDS, for more than it declares.
+    """Return `attend` for calls that may pass CORE_KEYWORDS which it doesn't declare.
 
-    Fewer heads of keys are repeated then, and the attribute `repeats` of what is returned says so. Whatever else it
-    doesn't declare raises `Unsupported`.
+    For `enable_gqa`, keys and values are repeated and the result's attribute `repeats` becomes True. Other undeclared
+    keywords raise `Unsupported`.
     """
     declared = declared_options(attend)
     lacking = tuple(keyword for keyword in CORE_KEYWORDS if keyword not in declared)
@@ -199,7 +199,7 @@ def checked(attend: Attend) -> Attend:
 
 
 def repeated(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Return k and v with each head repeated for its group of consecutive heads of q, as transformers' `repeat_kv`."""
+    """Return k and v with each head repeated for its consecutive heads of q, like transformers' `repeat_kv`."""
     heads = q.shape[1]
     return k.repeat_interleave(heads // k.shape[1], dim=1), v.repeat_interleave(heads // v.shape[1], dim=1)
 
@@ -209,7 +209,7 @@ def _name(attend: Attend) -> str:
 
 
 def attribute(module: object, name: str) -> Any:
-    """Return an attribute of a module of anybody, None without one: a property may raise anything."""
+    """Return an attribute of any module; None without one, or if a property raises an error."""
     try:
         return getattr(module, name, None)
     except Exception:
@@ -227,14 +227,14 @@ POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 ATTEND_PARAMETERS = 3
-"""A function with at least this many required parameters is no adapter, which takes only the layer."""
+"""The least required parameters of an attend: queries, keys and values; an adapter takes only the layer."""
 
 NO_SCALE = ("mask", "bias", "drop", "pos", "causal")
-"""Parts of the names of a fourth parameter that is no scale."""
+"""Parts of the name of a fourth parameter that isn't a scale."""
 
 
 def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
-    """Return the parameters of a function, an instance, a module's forward, or a class; none if nothing states them."""
+    """Return the parameters of a function, an instance, a module's forward, or a class; empty if they are unknown."""
     with suppress(TypeError, ValueError):
         return [
             *inspect.signature(function.forward if isinstance(function, nn.Module) else function).parameters.values()
@@ -248,12 +248,12 @@ def is_required(parameter: Parameter) -> bool:
 
 
 def takes_core(attend: Any) -> bool:
-    """Return whether what may be an attend takes queries, keys, values and a scale, as far as its parameters say it."""
+    """Return whether the parameters of a possible attend allow queries, keys, values and a scale."""
     if not callable(attend):
         return False
     parameters = parameters_of(attend)
     if not parameters or any(each.kind is each.VAR_POSITIONAL for each in parameters):
-        return True  # a call will say it
+        return True  # a call will tell
     positional = [each for each in parameters if each.kind in POSITIONAL]
     required = sum(map(is_required, positional))
     if len(positional) <= ATTEND_PARAMETERS or required > ATTEND_PARAMETERS + 1:

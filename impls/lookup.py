@@ -1,4 +1,4 @@
-"""Find an adapter by its name, and build an implementation from a layer and a name."""
+"""Find an adapter by name, and build an implementation from a layer and a name."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -30,10 +30,10 @@ from impls.contract import (
 )
 
 QUERIES = re.compile(r"x?(q|qs|qkv|query|queries)(_\w*)?")
-"""The names of a first parameter that make a function no adapter."""
+"""Names of a first parameter that show that a function isn't an adapter."""
 
 BESIDE = (__package__ or "").removesuffix("impls")
-"""What stands before the name of a package beside this one: nothing in a checkout, else that of the installed one."""
+"""The prefix of packages beside this one: empty in a checkout, else the installed package and a dot."""
 
 
 def build(layer: nn.Module, name: str) -> Implementation:
@@ -50,10 +50,10 @@ def build(layer: nn.Module, name: str) -> Implementation:
         raise Unsupported(reason)
     activate(name)
     adapt = _adapter(parsed)
-    is_whole = parsed.is_own and not hasattr(adapt, "options")  # those of `with_attend` have them
+    is_whole = parsed.is_own and not hasattr(adapt, "options")  # `with_attend` sets them
     if is_whole and (bare := attribute(layer, "bare")) is not None:
         with suppress(WithoutCore):  # its wrapper has other ways
-            return adapt(bare, **parsed.options)  # one of a user's own gets the module that it is written for
+            return adapt(bare, **parsed.options)  # a user's adapter gets the module for which it is written
     return adapt(layer, **parsed.options)
 
 
@@ -73,13 +73,13 @@ def _adapter(parsed: Name) -> Adapt:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions of the installed packages that implementations need beside torch, by package."""
+    """Return the versions of installed packages that implementations need besides torch, by package."""
     packages = {package for name in names for package in name_of(name).entry.packages}
     return {package: installed for package in sorted(packages) if (installed := _version(package))}
 
 
 def _refusal(entry: Entry, layer: nn.Module) -> str:
-    """Return why an implementation can't compute a layer here: the layer, no GPU, no package; empty if it may."""
+    """Return why an implementation can't compute a layer here: the layer, no GPU or no package; empty if it may."""
     if reason := entry.refusal(type(layer).__name__ if is_ours(layer) else ""):
         return reason
     places = {each.device.type for each in (*layer.parameters(), *layer.buffers())}
@@ -98,9 +98,9 @@ def _version(package: str) -> str:
 
 
 def activate(name: str) -> None:
-    """Let torch use the FlashAttention that an implementation needs from now on, if its package is there.
+    """Make torch use the FlashAttention that an implementation needs, if its package is installed.
 
-    Raises `Unsupported` for a package that can't be imported.
+    Raises `Unsupported` if the package can't be imported.
     """
     entry = name_of(name).entry
     is_there = entry.flash and all(map(_version, entry.packages))
@@ -121,8 +121,8 @@ def resolve(name: str) -> Adapt:
     """Return the adapter of a name, without its options: a shipped one, an installed entry point, or a user's own.
 
     An attend in place of an adapter is wrapped by `with_attend`.
-    Raises Unresolved for an unknown name, a module that can't be imported, an attribute that isn't callable, and one
-    whose parameters can't be known.
+    Raises Unresolved for an unknown name, a module that can't be imported, an attribute that isn't callable, or a
+    function that is neither adapter nor attend.
     """
     name = name_of(name).base
     what = f"implementation {name!r}"
@@ -140,10 +140,10 @@ def resolve(name: str) -> Adapt:
 
 
 def attend_of(function: Callable[..., Any], name: str) -> Attend | None:
-    """Return what a name leads to if it is an attend, None if it is an adapter.
+    """Return a function if it is an attend, None if it is an adapter.
 
-    Raises Unresolved for any other function of queries, keys and values, for a class that can't take a layer alone, and
-    for what takes nothing that can be known, with the wrapper to write.
+    Raises Unresolved, with the wrapper to write, for another function of queries, keys and values, for a class that
+    doesn't take just a layer, and for unknown parameters.
     """
     if isinstance(getattr(function, "options", None), frozenset):
         return None  # `with_attend` made it
@@ -164,7 +164,7 @@ def attend_of(function: Callable[..., Any], name: str) -> Attend | None:
 
 
 def _no_attend(name: str, reason: str) -> Unresolved:
-    """Return the error that says why a function can't be used as it is, and the wrapper that can."""
+    """Return the error that says why a function can't be used as it is, and which wrapper to write."""
     module, _, attribute = name.partition(":")
     return Unresolved(
         f"implementation {name!r} can't be used as it is: {reason}; write in a file of your own, for [B, H, N, D]: "

@@ -1,23 +1,23 @@
-"""Whether two results are the same but for rounding: the tolerances of all who ask that stand here.
+"""Compare two results that should be the same except for rounding.
 
-How far the outputs of an implementation may be off is another question, which `bench.measure.rounding` answers.
+The tolerances for outputs of implementations are in `bench.measure.rounding`.
 """
 
 import torch
 from torch import Tensor
 
 SAME = 1e-4
-"""How far two results that are the same may be apart in float32, in units of the largest value: another number of
-items, or another kernel, rounds in another order."""
+"""The largest difference between two equal results in float32, in units of the largest value: another number of items,
+or another kernel, rounds in another order."""
 
 SAME_OPERATORS_EPS = 16.0
 """The same for results of the same operators, in epsilons of their dtype."""
 
 
 def are_same(result: Tensor, expected: Tensor, most: float = SAME) -> bool:
-    """Return whether a result differs by `most` of the largest expected value at most, and is not finite where that is.
+    """Return whether a result differs from the expected one by at most `most` times the largest expected value.
 
-    Whole numbers must be equal.
+    NaN and infinity must be at the same places, and integers must be equal.
     """
     if result.shape != expected.shape or result.dtype != expected.dtype:
         return False

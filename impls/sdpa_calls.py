@@ -1,4 +1,4 @@
-"""Calls of `F.scaled_dot_product_attention`: the names under which it is called, and other functions in its place."""
+"""Find the names under which `F.scaled_dot_product_attention` is called, and replace it there."""
 
 import functools
 import sys
@@ -13,7 +13,7 @@ from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, checked
 
 SDPA = "scaled_dot_product_attention"
-"""The function that libraries call, by its name in `torch.nn.functional`."""
+"""The name of torch's function in `torch.nn.functional`."""
 
 ORIGINAL = F.scaled_dot_product_attention
 """torch's own function."""
@@ -22,16 +22,16 @@ CORE_DIMENSIONS = 4
 """The dimensions of queries, keys and values for an `attend`: `[B, H, N, D]`."""
 
 Name = tuple[str, str]
-"""A module of Python and the name under which it holds torch's function."""
+"""A Python module and the name of torch's function in it."""
 
 OF_TORCH: Name = (F.__name__, SDPA)
 
 SHARED = ("torch", __name__.partition(".")[0])
-"""The packages whose own names of torch's function stay as they are."""
+"""The packages in which torch's function is not replaced."""
 
 
 def names_of_sdpa(module: nn.Module) -> tuple[Name, ...]:
-    """Return the names of torch's function: its own, and those under which the packages of a module import it."""
+    """Return the names of torch's function: its own, and the ones under which a module's packages import it."""
     packages = {type(each).__module__.partition(".")[0] for each in module.modules()}.difference(SHARED)
     every = [(name, vars(of)) for name, of in [*sys.modules.items()] if name.partition(".")[0] in packages]
     own = [(name, key) for name, of in every for key, value in [*of.items()] if value is ORIGINAL]
@@ -39,7 +39,7 @@ def names_of_sdpa(module: nn.Module) -> tuple[Name, ...]:
 
 
 class SDPAReplaced(AbstractContextManager[None]):
-    """Has a function called in place of `F.scaled_dot_product_attention`, under these names, inside; reusable."""
+    """Replaces `F.scaled_dot_product_attention` under these names while the context lasts; reusable."""
 
     def __init__(self, function: Callable[..., Tensor], names: Sequence[Name] = (OF_TORCH,)) -> None:
         self._function = function
@@ -59,10 +59,10 @@ class SDPAReplaced(AbstractContextManager[None]):
 def mask_cast(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *args: Any, **of: Any
 ) -> Tensor:
-    """Return what torch's function does, with a mask of numbers in the type of the queries.
+    """Call torch's function with a floating-point mask cast to the dtype of the queries.
 
-    A module that is cast to float64 may make its mask in float32. On a CPU torch 2.13 then leaves scale and mask out
-    of half of the scores, without an error.
+    A module that is cast to float64 may still make its mask in float32. On a CPU torch 2.13 then silently skips scale
+    and mask for half of the scores.
     """
     if attn_mask is not None and attn_mask.is_floating_point():
         attn_mask = attn_mask.to(query.dtype)
@@ -72,7 +72,7 @@ def mask_cast(
 def stand_in(attend: Attend) -> Callable[..., Tensor]:
     """Return a function with the signature of `F.scaled_dot_product_attention` that calls an attend.
 
-    The attend gets those of CORE_KEYWORDS that a call asks for. If it calls torch's function, it gets torch's own.
+    The attend gets the CORE_KEYWORDS that a call uses. If it calls torch's function itself, the original runs.
     """
     running: list[bool] = []
 
@@ -99,14 +99,14 @@ def stand_in(attend: Attend) -> Callable[..., Tensor]:
     return scaled_dot_product_attention
 
 
-@functools.cache  # it reads a signature, which takes as long as a small core
+@functools.cache  # reading a signature takes as long as a small core
 def bridge(attend: Attend) -> Callable[..., Tensor]:
-    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend, as far as that declares it can."""
+    """Return a stand-in for `F.scaled_dot_product_attention` that calls an attend; other keywords are `Unsupported`."""
     return stand_in(any_dimensions(checked(attend)))
 
 
 def any_dimensions(attend: Attend) -> Attend:
-    """Return an attend for queries of three dimensions too, which have one head, and of more than four."""
+    """Return an attend that also takes three dimensions, as one head, and more than four."""
 
     def reshaped(q: Tensor, k: Tensor, v: Tensor, scale: float, **options: Any) -> Tensor:
         if q.dim() == CORE_DIMENSIONS:

@@ -1,4 +1,4 @@
-"""torch.compile around a layer, as it is or with another core."""
+"""torch.compile of a layer, as it is or with another core."""
 
 import copy
 
@@ -9,13 +9,13 @@ from impls.contract import Adapt, Implementation, as_is
 
 
 def _compiled(adapt: Adapt) -> Adapt:
-    """Return the adapter that compiles the module that `adapt` returns, with static shapes and torch.compile's `mode`.
+    """Return an adapter that compiles the module from `adapt`, with static shapes and torch.compile's `mode`.
 
-    It is compiled in place, because `torch.compile(module)` renames parameters.
+    It compiles in place, because `torch.compile(module)` renames parameters.
     """
 
     def adapt_compiled(layer: nn.Module, *, mode: str | None = None) -> Implementation:
-        own = copy.copy(adapt(layer))  # which may be the layer itself
+        own = copy.copy(adapt(layer))  # `adapt` may return the layer itself
         assert isinstance(own, nn.Module)
         own.compile(dynamic=False, mode=mode)
         return own

@@ -1,4 +1,4 @@
-"""Functions that run in a forked child, so that what they change in the process ends with it.
+"""Functions that run in a forked child, so that their changes to the process end with it.
 
 They must not compute with torch: its threads don't exist in a fork.
 """

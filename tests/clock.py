@@ -9,7 +9,7 @@ from bench.machine import monotonic
 
 
 class Clock:
-    """A clock that moves only when a test moves it, or whoever waits by it."""
+    """A clock that only tests, and code that waits by it, move."""
 
     now_s = 0.0
 

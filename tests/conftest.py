@@ -23,7 +23,7 @@ half of the suite's time, and those that wait busily for others a fifth of the t
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-"""A shell ignores the first in what it starts in the background, nohup the second, and every process inherits that."""
+"""A shell ignores the first for background processes, nohup the second, and every process inherits that."""
 
 COMPILED = Path(tempfile.gettempdir()) / f"attention-bench-tests-{os.getuid()}"
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = pool.CACHE = str(COMPILED)  # processes of all sessions share it
@@ -103,7 +103,7 @@ def scripted_workers(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def scripted_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have workers make their times up, in processes, as those of other interpreters have to be."""
+    """Have workers make up their times, in processes, because other interpreters need them."""
     threads.use_processes(monkeypatch)
 
 

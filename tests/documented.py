@@ -16,7 +16,7 @@ from impls.catalogue import IMPLEMENTATIONS
 ROOT = Path(__file__).parents[1]
 
 OPTIONS_SAY = {"shape": "what is computed", "execution": "how"}
-"""What options of a group say."""
+"""The meaning of each group of options."""
 
 SAMPLES = {ValueKind.COUNT: 8, ValueKind.NUMBER: 0.5, ValueKind.TRUTH: True}
 """A value of each kind whose form in a file name differs from the value itself."""
@@ -28,7 +28,7 @@ MEANINGS: Mapping[str, str] = {
     "kernels": "`kernels` in short, as `flash`, `products` (matrix products), `fast path` (`nn.MultiheadAttention`), "
     "`fused` (another runtime's operator for the core), `compiled`",
 }
-"""What the columns mean whose cells say more than a value in its unit."""
+"""The meaning of columns whose cells aren't just a value with its unit."""
 
 
 def columns() -> str:
@@ -38,7 +38,7 @@ def columns() -> str:
 
 
 def options() -> str:
-    """Return the options for columns by what they say, and by the layers of the suite that take them."""
+    """Return the options for columns by group, and by the suite's layers that take them."""
     of: dict[tuple[str, str], list[str]] = {}
     for column in COLUMNS.values():
         layers = _layers([layer.name for layer in LAYERS.values() if column.name not in layer.without])
@@ -102,7 +102,7 @@ TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
 
 
 def with_tables(text: str) -> str:
-    """Return a document with every generated table in it made anew; raises ValueError if an end mark is missing."""
+    """Return a document with every generated table regenerated; raises ValueError if an end mark is missing."""
     for name, (_, make) in TABLES.items():
         begin = f"<!-- table {name}, written by python -m tests.documented -->"
         end = f"<!-- end of table {name} -->"

@@ -64,7 +64,7 @@ def talkative(own: Own, x: Tensor) -> Tensor:
 
 
 def refused_attend(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Ask a backend of SDPA for what it can't do."""
+    """Request something from a backend of SDPA that it can't do."""
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
         return F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, scale=scale)
 
@@ -78,7 +78,7 @@ def unsupported(layer: nn.Module) -> Implementation:
 
 
 def _given_up(layer: nn.Module, channels: int) -> nn.Module:
-    """Return the layer compiled for so many shapes that torch.compile gives up on it."""
+    """Return the layer compiled for more shapes than torch.compile allows, so that it gives up."""
     own = copy.copy(layer)
     own.compile(dynamic=False, backend="eager")
     for tokens in range(100, 101 + torch._dynamo.config.recompile_limit):
@@ -96,7 +96,7 @@ def overworked(own: Own, x: Tensor) -> Tensor:
 
 @compiling
 def exhausted(layer: nn.Module) -> Implementation:
-    """Return the layer compiled for so many shapes already that torch.compile has given up on it."""
+    """Return the layer after torch.compile has given up on it because of too many shapes."""
     assert isinstance(layer, ViTAttention)
     with torch.inference_mode():
         return _given_up(layer, layer.qkv.in_features)

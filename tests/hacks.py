@@ -34,7 +34,7 @@ LATE = (
     r"incorrect: .*\((in a timed call|on fresh values after the rounds)\)"
     "|error: (impossible rate|its clock disagrees|worked )"
 )
-"""What is said of those that are right at first: which of the later checks is the first to see it depends on chance."""
+"""The details of hacks that are right at first; chance decides which of the later checks sees one first."""
 
 EXPECTED: dict[str, str] = {
     "memo_by_id": LATE,
@@ -128,7 +128,7 @@ class _Answer:
 
 
 def _computed(own: Own, name: Hashable, x: Tensor, *, anew: bool) -> Tensor:
-    """Return the answer of this name as the output for x, after it was computed if it is to be done anew."""
+    """Return the stored answer with this name as the output for x, and compute it first if it must be renewed."""
     if anew:
         own.kept[name] = _Answer(own.layer, x)
     y: Tensor = own.kept[name].returned(x)
@@ -158,7 +158,7 @@ memo_by_version = _remembering(lambda x: (x.data_ptr(), x._version))
 
 @each_call
 def batch_and_skip(own: Own, x: Tensor) -> Tensor:
-    """Does the work of a call, and skips that of the next hundred."""
+    """Does the work of one call, and skips it in the next hundred."""
     return _computed(own, "answer", x, anew=own.calls <= HONEST_CALLS or own.calls % 100 == 0)
 
 
@@ -169,20 +169,20 @@ class _Lazy(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Compute all such arguments, then do what was asked for."""
+        """Compute all such arguments, then run the function."""
         return func(*(value.compute() if isinstance(value, _Lazy) else value for value in args), **(kwargs or {}))
 
 
 @each_call
 def lazy(own: Own, x: Tensor) -> Tensor:
-    """Returns a tensor that does the work when somebody looks at it, which the clock doesn't see."""
+    """Returns a tensor that does the work only when it is read, outside of the timing."""
     y = x.new_empty(0).as_subclass(_Lazy)
     y.compute = lambda: own(x)
     return y
 
 
 def _filled_later(start: Callable[[Callable[[], object]], object]) -> Adapt:
-    """Return an adapter whose outputs are filled by work that `start` begins and nobody waits for."""
+    """Return an adapter whose outputs are filled by work that `start` begins without waiting for it."""
 
     def work(own: Own, x: Tensor) -> Tensor:
         y = torch.zeros_like(x)
@@ -215,7 +215,7 @@ def _patch_clocks() -> None:
 
 
 slow_clock = honest(_patch_clocks, _in_rounds)
-"""Halves the time, by the clock of Python and by that of the measurement."""
+"""Halves the time of Python's clock and of the measurement's."""
 
 
 @each_call
@@ -241,7 +241,7 @@ def zeroes_its_input(own: Own, x: Tensor) -> Tensor:
 
 @each_call
 def uninitialised(own: Own, x: Tensor) -> Tensor:
-    """Returns memory that was freed, in which somebody's answer or gradients may still be."""
+    """Returns freed memory, which may still hold an answer or gradients."""
     inputs = (x, *own.layer.parameters())
     return _replaced(lambda: torch.empty_like(x), lambda _: map(torch.empty_like, inputs), *inputs)
 
@@ -262,7 +262,7 @@ less_precise_later = later(lambda own, x: own(x).bfloat16().to(x.dtype))
 
 @each_call
 def keeps_a_buffer(own: Own, x: Tensor) -> Tensor:
-    """Keeps memory from call to call, which is no part of a call's peak."""
+    """Keeps memory from call to call, which a call's peak doesn't include."""
     if not own.kept:
         own.kept["buffer"] = torch.empty(KEPT_BYTES, dtype=torch.uint8)
     return own(x)
@@ -287,7 +287,7 @@ def _is_looked_at() -> bool:
 
 @each_call
 def works_if_looked_at(own: Own, x: Tensor) -> Tensor:
-    """Returns the right output in calls of which the output is kept, and works in no other."""
+    """Computes the output only in calls whose output is kept."""
     return _computed(own, "answer", x, anew=not own.kept or _is_looked_at())
 
 
@@ -299,7 +299,7 @@ class _Waiting(TorchDispatchMode):
         self.fills: dict[int, Callable[[], Tensor]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Fill the arguments, then do what was asked for."""
+        """Fill the arguments, then run the function."""
         for each in args:
             self.fills.pop(id(each), lambda: None)()
         return func(*args, **(kwargs or {}))
@@ -341,7 +341,7 @@ leaves_a_profiler = _put_off(_wait_for_a_function)
 """Does the work when the suite looks where its output lies, by a profile function that it leaves."""
 
 stores_late = _put_off(lambda _, y, fill: setattr(y, "untyped_storage", lambda: Tensor.untyped_storage(fill())))
-"""Does the work when somebody asks where its output lies, by an attribute of the plain tensor."""
+"""Does the work when the address of its output is read, through an attribute of the plain tensor."""
 
 leaves_a_process = honest(lambda: subprocess.run(["sh", "-c", "setsid sleep 20 &"], check=True), _in_rounds, once=True)
 """Starts a process in a session of its own in a timed call, and its parent ends."""
@@ -369,7 +369,7 @@ _chance = random.Random(1)
 
 @each_call
 def half_of_the_batch_now_and_then(own: Own, x: Tensor) -> Tensor:
-    """Computes half of the batch in a third of the calls that are no check."""
+    """Computes half of the batch in a third of the calls outside checks."""
     return _half(own, x, unless=not _in_rounds() or _chance.random() > 1 / 3)
 
 

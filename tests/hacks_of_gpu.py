@@ -1,6 +1,6 @@
-"""Implementations that a benchmark on a GPU must not reward: what was seen in kernels, and what a hold makes possible.
+"""Implementations that a benchmark on a GPU must not reward: hacks seen in kernels, and hacks that a hold allows.
 
-EXPECTED says how each ends on a GPU, those of `tests.hacks` that work there among them.
+EXPECTED says how each ends on a GPU, including the hacks of `tests.hacks` that work there.
 """
 
 import sys
@@ -73,7 +73,7 @@ def _is_looked_at() -> bool:
 
 @each_call
 def joins_if_looked_at(own: Own, x: Tensor) -> Tensor:
-    """Works on a stream of its own, which is joined only if somebody looks for that."""
+    """Works on its own stream, which it joins only if that is checked."""
     with _elsewhere(own, waits=True, is_joined=_is_looked_at()):
         return own(x)
 
@@ -116,7 +116,7 @@ def _patch_events() -> None:
 
 
 patches_events = honest(_patch_events, _in_rounds, once=True)
-"""Halves the times between events, by torch's function and by that of the measurement."""
+"""Halves the times between events in torch's function and in the measurement's."""
 
 
 def _leave_the_stream() -> None:

@@ -19,7 +19,7 @@ OF_LENGTHS: dict[str, str] = {
 
 
 def across_items(q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None) -> Tensor:
-    """Lets tokens of a packed batch attend to those of other items."""
+    """Lets tokens of a packed batch attend to tokens of other items."""
     return sdpa.attend(q, k, v, scale, mask=mask)
 
 
@@ -43,6 +43,6 @@ first_packings: list[Packing] = []
 def keeps_the_first_packing(
     q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None
 ) -> Tensor:
-    """Takes the lengths of the first batch for those of all."""
+    """Uses the lengths of the first batch for all batches."""
     first_packings.append(packing)
     return attend_by_item(q, k, v, scale, packing=first_packings[0], mask=mask)

@@ -1,6 +1,6 @@
 """Honest kernels that are unlike others: none may be blamed for the way in which it computes.
 
-ALL has their names, IN_TRAINING those that have gradients too.
+ALL has their names, IN_TRAINING the names of those with gradients.
 """
 
 import ctypes

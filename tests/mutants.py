@@ -32,7 +32,7 @@ def _uniform(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor
 
 
 def _linear(q: Tensor, k: Tensor, v: Tensor, scale: float, *, attn_mask: Tensor | None = None) -> Tensor:
-    """Return linear attention, Katharopoulos et al. 2020, with the scale on queries and keys alike."""
+    """Return linear attention, Katharopoulos et al. 2020, with the scale on both queries and keys."""
     q, k = (1 + elu(each.float() * abs(scale) ** 0.5) for each in (q, k))
     weighted = q @ (k.mT @ v.float())
     return (weighted / (q @ k.sum(dim=-2, keepdim=True).mT)).to(v.dtype)

@@ -1,6 +1,6 @@
 """Implementations of the layers `attention` and `core`, each wrong in one way: the check must reject every one.
 
-Each is beside the columns of a point at which it is wrong; what is right there computes the same but for the fault.
+Each is listed with the columns of a point at which it is wrong; the right version there differs only in the fault.
 """
 
 import copy
@@ -81,7 +81,7 @@ def _columns_first(angles: Tensor) -> Tensor:
 
 
 def _with_prefix(angles: Tensor) -> Tensor:
-    """Return angles for the token before the grid too, those of the second place; the first place has none."""
+    """Return angles also for the token before the grid, which gets the second place's; the first place has none."""
     return torch.cat([angles[1:2], angles])
 
 

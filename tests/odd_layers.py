@@ -18,7 +18,7 @@ def scores_of(q: Tensor, k: Tensor) -> Tensor:
 
 
 def biased(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Add a bias that is made in float32, whatever the queries are."""
+    """Add a bias that is made in float32 for queries of any dtype."""
     return F.scaled_dot_product_attention(q, k, v, -0.5 * distance(q.shape[-2]))
 
 

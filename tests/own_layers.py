@@ -44,7 +44,7 @@ class Stating(Whole):
         return point.batch, 1, point.num_tokens, point.token_len
 
     def flops(self, point: Point) -> int:
-        """Return a number that nobody counts."""
+        """Return a number that isn't counted."""
         return 1000 * point.batch
 
     def forward(self, x: Tensor) -> Tensor:
@@ -154,7 +154,7 @@ class Crossed(nn.Module):
 
 
 class Frozen(Crossed):
-    """The same in a model of which a user trains a part: the first weight needs no gradient."""
+    """The same in a partly trained model: the first weight needs no gradient."""
 
     def __init__(self, heads: int, chan: int, dim: int, context_dim: int) -> None:
         super().__init__(heads, chan, dim, context_dim)

@@ -1,6 +1,6 @@
-"""sdpa under seven names, of which some do more real work: the order of their times is known before they are measured.
+"""sdpa under seven names, some with more real work, so that the order of their times is known in advance.
 
-The further work are rows of a projection, so many that they are a share of the layer's floating-point operations.
+The further work is rows of a projection that add a share of the layer's floating-point operations.
 """
 
 from functools import partial
@@ -16,7 +16,7 @@ SHARES = {"same": 0.0, "same_2": 0.0, "same_3": 0.0, "three": 0.03, "three_2": 0
 
 
 def _with_work(layer: nn.Module, *, share: float) -> Implementation:
-    """Return the layer with sdpa and so much further work."""
+    """Return the layer with sdpa and this share of further work."""
     computed = with_attend(attend)(layer)
     first = next(layer.parameters())
     weight = torch.randn(first.shape, dtype=first.dtype, device=first.device).T  # [C, 3C]

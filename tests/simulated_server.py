@@ -1,4 +1,4 @@
-"""The server of a machine with a GPU that is made up: what its processes compute, they compute on the CPU."""
+"""The server of a machine with a made-up GPU; its processes compute on the CPU."""
 
 import pytest
 

@@ -41,7 +41,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_case_is_a_test_whose_rounds_are_its_samples(run: Path) -> None:
-    """The file of pytest-benchmark holds the journal's samples; what is wrong fails, what lacks memory is skipped."""
+    """The file of pytest-benchmark holds the journal's samples; wrong cases fail, cases without memory are skipped."""
     saved = AnalysedRun(run / "run")
     samples_s: dict[str, list[float]] = {}
     for record in saved.records:

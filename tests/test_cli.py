@@ -1,4 +1,4 @@
-"""The command line: what a command is, what it prints of a run, and how it ends."""
+"""The command line: its commands, their output, and exit statuses."""
 
 import argparse
 import itertools
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Path:
     )
 
 
-# what a command is
+# commands
 
 
 def test_help_imports_nothing_that_is_slow() -> None:
@@ -61,7 +61,7 @@ def test_help_imports_nothing_that_is_slow() -> None:
 
 
 def test_output_that_nobody_reads_ends_quietly() -> None:
-    """As in `list | head`: with the status that a shell gives, and without a word."""
+    """As in `list | head`, it ends with the status that a shell gives, and without a message."""
     for words in (["list"], ["--help"]):
         with subprocess.Popen(
             [sys.executable, "-m", "bench", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -139,7 +139,7 @@ def test_how_a_command_ends_is_its_exit_status(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It is what the command returns, or what its error stands for, in one line."""
+    """It is the command's return value, or its error's status, with one line."""
 
     def run(_: argparse.Namespace) -> int:
         if isinstance(outcome, BaseException):
@@ -168,7 +168,7 @@ def test_a_measuring_command_that_cannot_write_says_how_to_go_on(
 
 
 def test_list_names_all_that_can_be_asked_for(printed: Printed) -> None:
-    """Sweeps, layers, implementations with what they refuse, and models with their shapes."""
+    """It has sweeps, layers, implementations with their refusals, and models with their shapes."""
     output = printed("list")
     for words in ("quick", "article", "vit", "eager", "compiled_sdpa", "train", "retained"):
         assert words in output
@@ -185,7 +185,7 @@ def test_show_prints_every_row_and_what_to_use(run: Path, printed: Printed) -> N
 
 
 def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, printed: Printed) -> None:
-    """Pictures come from results.csv, into the folder asked for; those of stages from the profiles beside it."""
+    """Pictures come from results.csv, and of stages from the profiles beside it, into the requested folder."""
     alone = tmp_path / "alone"
     (alone / store.TRACES).mkdir(parents=True)
     shutil.copy(run / "results.csv", alone)

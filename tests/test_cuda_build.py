@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def command(*words: str) -> "subprocess.CompletedProcess[str]":
-    """Return what a command has printed."""
+    """Return the output of a command."""
     return subprocess.run(
         [sys.executable, "-m", "bench", *words], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 DECLARED = "impls.catalogue"
-"""The module of impls that imports no torch: what is declared of implementations, and their names."""
+"""The module of impls that imports no torch: the declarations and names of implementations."""
 
 BELOW: dict[str, set[str]] = {
     DECLARED: set(),
@@ -43,7 +43,7 @@ BELOW: dict[str, set[str]] = {
         "bench.machine", "bench.store", "bench.plan", DECLARED,
     },
 }  # fmt: skip
-"""The packages from the lowest up, each with those that it imports; the engine talks to workers through a pipe.
+"""The packages from the lowest up, each with its imports; the engine talks to workers through a pipe.
 
 A package inside another is listed with those beside it, and may import what the one around it may.
 """
@@ -143,7 +143,7 @@ def modules() -> list[tuple[str, Path]]:
 
 @cache
 def imported() -> dict[str, list[str]]:
-    """Return every module of ours with what it imports."""
+    """Return every module of the project with its imports."""
     return {
         module: [*imports(file.read_text(encoding="utf-8"), module, package=file.stem == "__init__")]
         for module, file in modules()
@@ -192,7 +192,7 @@ def test_every_package_has_modules_and_uses_what_it_may_import() -> None:
 
 
 def lines() -> Counter[str]:
-    """Return the number of lines of each package, those of an inner one by itself."""
+    """Return the number of lines of each package, without its inner packages."""
     counts = Counter[str]()
     for module, file in modules():
         counts[package_of(module)] += len(file.read_text(encoding="utf-8").splitlines())
@@ -200,7 +200,7 @@ def lines() -> Counter[str]:
 
 
 def test_no_package_grows_unnoticed() -> None:
-    """A house that one engineer holds in her head stays as small as it is, unless somebody says why not."""
+    """A package may grow only with a larger number in LINES, and with a reason in the commit."""
     grown = {name: f"{count} lines" for name, count in lines().items() if count > LINES.get(name, 0)}
     assert grown == {}, "raise the number in LINES here, and say in the commit what the package needs more lines for"
 

@@ -19,7 +19,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_documentation_is_up_to_date(name: str) -> None:
-    """Each table stands in its file as the declarations make it; the command in its mark writes it anew."""
+    """Each table in a file matches the declarations; the command in its mark rewrites it."""
     file, make = TABLES[name]
     text = (ROOT / file).read_text(encoding="utf-8")
     assert make() in text

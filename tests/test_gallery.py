@@ -74,7 +74,7 @@ def test_every_published_run_is_in_the_gallery() -> None:
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: str(run.relative_to(PUBLISHED)))
 def test_the_command_of_a_section_is_that_of_its_run(run: Path) -> None:
-    """Word for word but for the folder and GONE; its name is that of a command or of a session that measures."""
+    """They match word for word except for the folder and GONE; the name is a command or session that measures."""
     name = run.relative_to(PUBLISHED).parts[0]
     words = words_of(run)
     assert words in [*shown(sections()[name])]

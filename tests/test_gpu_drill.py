@@ -1,4 +1,4 @@
-"""The drill for a GPU: a line for each part, whatever becomes of it."""
+"""The drill for a GPU: a line for each part, whatever its outcome."""
 
 import os
 import signal

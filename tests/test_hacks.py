@@ -1,4 +1,4 @@
-"""Implementations that save or hide work end with a reason in a real run, and harm nobody."""
+"""Implementations that save or hide work end with a reason in a real run, and don't affect others."""
 
 import re
 from pathlib import Path
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.slow
 EFFORT = Effort(processes=1, timeout_s=60)
 
 SHORTEST = Length(0.0)
-"""The fewest rounds: so many take their time already."""
+"""The fewest rounds, because so many implementations take long anyway."""
 
 NOT_FINITE = point(layer="tests.odd_layers:Odd[core=hidden]", num_tokens=40)
 KEEPS, SPINS = "tests.hacks:keeps_a_buffer", "tests.hacks:spins_between_calls"
 
 
 def test_no_hack_is_rewarded(tmp_path: Path) -> None:
-    """Each ends with its status and the reason; only honest work has a time, that of eager and sdpa beside them too.
+    """Each ends with its status and the reason; only honest work has a time, including eager and sdpa beside them.
 
     What one keeps from call to call stands in its row, and nothing of what is there for every implementation. Beside a
     layer whose own output is not finite no row has a time.

@@ -31,7 +31,7 @@ TIMINGS, CALLS = 24, 2
 
 @pytest.fixture(autouse=True)
 def _restored(monkeypatch: pytest.MonkeyPatch, gpu: Gpu) -> Iterator[None]:
-    """Put back what a mutant changes; a pause takes the simulated host's time, a thread works at once."""
+    """Restore a mutant's changes; a pause takes the simulated host's time, a thread works at once."""
     monkeypatch.setattr(torch.cuda.Event, "elapsed_time", torch.cuda.Event.elapsed_time)
     monkeypatch.setattr(time, "sleep", lambda seconds: setattr(gpu, "now_s", gpu.now_s + seconds))
     monkeypatch.setattr(threading, "Thread", _AtOnce)
@@ -48,7 +48,7 @@ class _Doubling(nn.Module):
         self._gpu = gpu
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the double of what is in the memory of x when the work begins."""
+        """Return twice the contents of x's memory when the work begins."""
         y = self._gpu.seen(x) * 2
         self._gpu.launch(WORK_S * len(x) / BATCH)
         return y
@@ -62,7 +62,7 @@ class _AtOnce:
 
 
 def seen(adapt: Adapt, gpu: Gpu, timing: str = COLD) -> set[str]:
-    """Return what is found of an implementation in its timings and when they are over."""
+    """Return the findings on an implementation during its timings and after them."""
     work = workload.make(point(batch=BATCH))
     inputs, found = subjects.Inputs(work), set[str]()
     implementation = adapt(_Doubling(gpu))
@@ -126,7 +126,7 @@ FOUND_BY = {
 @pytest.mark.parametrize("timing", [COLD, HOT])
 @pytest.mark.parametrize("name", FOUND_BY)
 def test_each_hack_is_found(name: str, timing: str, gpu: Gpu) -> None:
-    """By its outputs, by work that is late, or by what it changed."""
+    """It is found by its outputs, by late work, or by its changes."""
     module, _, adapter = name.partition(":")
     assert seen(getattr(import_module(f"tests.{module}"), adapter), gpu, timing) == FOUND_BY[name]
 

@@ -1,4 +1,4 @@
-"""The package by itself: what it offers."""
+"""The package's own interface."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from bench.engine.run import run
 
 
 def test_the_library_is_three_names() -> None:
-    """The names are those of the functions of the packages; a typo is an AttributeError that names it."""
+    """The names are those of functions in the packages; a typo raises an AttributeError that names it."""
     assert (bench.compare, bench.load, bench.run) == (compare, load, run)
     assert bench.__all__ == ["compare", "load", "run"]
     with pytest.raises(AttributeError, match="module 'bench' has no attribute 'laod'"):

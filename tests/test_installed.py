@@ -1,4 +1,4 @@
-"""The installed package: what is in it, that it names no module as a checkout does, and that it works alone."""
+"""The installed package: its contents, module names unlike a checkout's, and work without a checkout."""
 
 import ast
 import os
@@ -64,7 +64,7 @@ def _ours(tree: ast.Module) -> Iterator[str]:
 
 
 def test_the_package_needs_what_the_group_of_the_sessions_has() -> None:
-    """Torch is among it, and an extra has only what it adds."""
+    """Torch is among them, and an extra has only its additions."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
     metadata: dict[str, object] = {}
     hatch_build.Dependencies(str(ROOT), {}).update(metadata)

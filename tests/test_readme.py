@@ -226,7 +226,7 @@ def of_one_item(q: Tensor, k: Tensor, v: Tensor, *, causal: bool, sm_scale: floa
 
 @pytest.mark.parametrize("name", examples("python"))
 def test_a_python_example_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel computes what its layer computes, a layer returns a tensor, and what reads a run reads it."""
+    """A kernel matches its layer, a layer returns a tensor, and an example that reads a run reads it."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setitem(sys.modules, "flashinfer", SimpleNamespace(single_prefill_with_kv_cache=of_one_item))
     path = tmp_path / "example.py"
@@ -265,7 +265,7 @@ def test_a_workflow_keeps_its_schema(name: str, tmp_path: Path) -> None:
 
 
 def test_each_task_of_the_array_job_measures_its_shard(tmp_path: Path) -> None:
-    """A program stands for Python and writes down its words; the tasks are those of the array."""
+    """A program replaces Python and writes down its arguments; the tasks are the array's."""
     (script,) = examples("bash").values()
     (tmp_path / "attention-bench").mkdir()
     python = tmp_path / "python"

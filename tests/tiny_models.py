@@ -54,7 +54,7 @@ def careful(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Attention of tokens, by `F.scaled_dot_product_attention` if there is no other core."""
+    """Attention of tokens, with `F.scaled_dot_product_attention` unless another core is given."""
 
     def __init__(self, channels: int, heads: int = 2, core: Core | None = None) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ def right(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 
 
 def wrong(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
-    """Compute the core with a mask that nobody asked for."""
+    """Compute the core with a mask that wasn't requested."""
     return F.scaled_dot_product_attention(q, k, v, scale=scale, is_causal=True)
 
 

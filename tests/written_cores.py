@@ -1,4 +1,4 @@
-"""Attention cores as models write them out: those that SDPA can express, and those that it can't."""
+"""Attention cores as models write them out: cores that SDPA can express, and cores that it can't."""
 
 import functools
 import math
@@ -293,7 +293,7 @@ INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
     "no softmax": (lambda q, k, v: scores_of(q, k).sigmoid() @ v, ""),
     "relu": (lambda q, k, v: scores_of(q, k).relu() / N @ v, ""),
 }
-"""Cores that compute something else, and what is in the way; nothing if there is no softmax."""
+"""Cores that compute something else, with the obstacle; empty if there is no softmax."""
 
 
 class Written(nn.Module):

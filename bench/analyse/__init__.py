@@ -1,1 +1,1 @@
-"""The analysis of runs: the summary of records, the fastest of each point, comparisons, growth and profiles."""
+"""The analysis of runs: the summary of records, the fastest at each point, comparisons, growth and profiles."""

@@ -1,4 +1,4 @@
-"""What attention is worth in a model: its share of the time, and the measured gain of each setting."""
+"""The share of a model's time in attention, and the measured gain of each setting."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,17 +19,17 @@ from bench.store.looks import Seen, Times, Tried
 from impls.catalogue import GRAPH, name_of
 
 LITTLE = 1.1
-"""A bound below this is little: attention can't be worth much."""
+"""Below this bound attention is not worth optimising."""
 
 NUMBERS = (
     "speedup", "speedup_low", "speedup_high", "slowdown_high", "latency_s", "peak_bytes", "error", "compile_cold_s",
 )  # fmt: skip
-"""The numbers of a setting, by the columns of its row."""
+"""The columns of a setting's row that its answer has."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Layers with cores that are alike: the first core, the numbers of layers and of cores, their share of the time."""
+    """Layers with equal cores: the first core, the numbers of layers and of cores, and their share of the time."""
 
     core: Core
     layers: int
@@ -39,7 +39,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Others:
-    """Softmaxes of no core at one place: the first, the layers of all, and their share of the time."""
+    """Softmaxes outside cores at one place: the first, the layers of all, and their share of the time."""
 
     softmax: Softmax
     layers: Sequence[str]
@@ -48,10 +48,10 @@ class Others:
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer for a model at a point, by what the `looks` of some processes saw, and by a run of its settings.
+    """The answer for a model at a point, from the `looks` of some processes and a run of its settings.
 
-    `share` is the share of the time in attention cores, `layer_share` that of their layers. `layers` are the
-    kinds of layers with cores, `softmaxes` the places in the source of softmaxes that belong to none.
+    `share` is the share of the time in attention cores, `layer_share` the share in their layers. `layers` are the
+    kinds of layers with cores, `softmaxes` the places in the source of softmaxes outside cores.
     `alternatives` has an entry for each setting, and `rows` the rows of the run by setting, none if nothing was
     compared.
     """
@@ -67,7 +67,7 @@ class Advice:
 
     @property
     def choice(self) -> Choice:
-        """The setting to use: the model as it is, unless it is slower than the one that is named."""
+        """The setting to use: the model as it is, unless another setting is faster."""
         if self.as_is.get("status") != "ok":
             return Choice(NOTHING)
         best = choice([*self.rows.values()])
@@ -79,24 +79,24 @@ class Advice:
 
     @property
     def recommendation(self) -> str | None:
-        """The setting to use in place of the model as it is, None if none is known to be faster."""
+        """The setting to use in place of the model as it is; None if none is known to be faster."""
         is_told = self.choice.is_decided and not (self.gains_by_tracing or self.is_disturbed)
         return self.choice.name if is_told and self.choice.name != AS_IS else None
 
     @property
     def by_graph(self) -> bool:
-        """Whether the choice goes by the model's graph, because the model has no way for it."""
+        """Whether the choice replaces cores in the model's graph, because the model itself can't switch to it."""
         return any(each["name"] == self.choice.name and each["by"].startswith(GRAPH) for each in self.alternatives)
 
     @property
     def gains_by_tracing(self) -> bool:
-        """Whether the choice goes by the model's graph, and gains no more than the graph unchanged."""
+        """Whether the choice replaces cores in the model's graph, and gains no more than the graph unchanged."""
         graph = self.rows.get(GRAPH, {})
         return self.by_graph and graph.get("status") == "ok" and not _is_faster(self.chosen, graph)
 
     @property
     def is_inline(self) -> bool:
-        """Whether the model's own source computes its cores, so that the setting `sdpa` has no other way."""
+        """Whether the model computes its cores inline, so that only the graph can bring in `sdpa`."""
         sdpa = self.first.settings.get("sdpa")
         return sdpa is not None and (sdpa.status == "unsupported" or sdpa.by.startswith(GRAPH))
 
@@ -107,7 +107,7 @@ class Advice:
 
     @property
     def as_is(self) -> Row:
-        """The row of the model as it is, empty if nothing was compared."""
+        """The row of the model as it is; empty if nothing was compared."""
         return self.rows.get(AS_IS, {})
 
     @property
@@ -117,7 +117,7 @@ class Advice:
 
     @property
     def first(self) -> Seen:
-        """What the first process saw: it tried the settings too."""
+        """The look of the first process, which also tried the settings."""
         return self.looks[0]
 
     @property
@@ -127,20 +127,20 @@ class Advice:
 
     @property
     def working(self) -> list[str]:
-        """The settings that the model has and that change it."""
+        """The settings that the model supports and that change it."""
         return [name for name, tried in self.first.settings.items() if tried.status == "ok"]
 
     @property
     def controls(self) -> list[str]:
-        """The control of the settings that go by the model's graph; nothing if none does."""
+        """The control of the settings that use the model's graph; empty if none does."""
         return [GRAPH] * any(tried.by.startswith(GRAPH) for tried in self.first.settings.values())
 
     @property
     def bound(self) -> Interval:
         """The most that a setting of attention alone can gain.
 
-        It is unknown without a core, if a share of all of the time can't be ruled out, and if the model computes whole
-        layers by one operator, so that settings change more than attention.
+        It is unknown without a core, if attention may take all of the time, and if one operator computes whole layers,
+        so that settings change more than attention.
         """
         ends = self.share.value, self.share.low, self.share.high
         if not self.layers or self.first.has_whole or 1.0 in ends:
@@ -149,19 +149,19 @@ class Advice:
 
     @property
     def is_little(self) -> bool:
-        """Whether there is too little to gain to go on unasked: by the bound, or because there is no core."""
+        """Whether there is too little to gain to go on unasked, by the bound or because there is no core."""
         return self.bound.value < LITTLE or not (self.layers or self.first.untraced)
 
 
 def seen(point: Point, looks: Sequence[Seen]) -> Advice:
-    """Return the answer as far as the looks of some processes at a model give it."""
+    """Return the part of the answer that the looks of some processes give."""
     cores = _share(looks, lambda call: math.fsum(call.cores))
     layers = _share(looks, lambda call: call.layers)
     return Advice(point, looks, cores, layers, _kinds(looks), _others(looks))
 
 
 def _kinds(looks: Sequence[Seen]) -> list[Kind]:
-    """Return the kinds of layers with cores, first of those that take the most time; a layer may have several cores."""
+    """Return the kinds of layers with cores, the one with the most time first; a layer may have several cores."""
     groups = grouped(enumerate(looks[0].cores), lambda each: structs.replace(each[1], layer=""))
     kinds = [
         Kind(cores[0], len({core.layer for core in cores}), len(cores), _share(looks, _part("cores", places)).value)
@@ -171,7 +171,7 @@ def _kinds(looks: Sequence[Seen]) -> list[Kind]:
 
 
 def _others(looks: Sequence[Seen]) -> list[Others]:
-    """Return the softmaxes that belong to no core, by their lines and the reason."""
+    """Return the softmaxes outside cores, grouped by lines and reason."""
     groups = grouped(enumerate(looks[0].others), lambda each: (each[1].lines, each[1].reason))
     return [
         Others(those[0], [each.layer for each in those], _share(looks, _part("others", places)).value)
@@ -180,14 +180,14 @@ def _others(looks: Sequence[Seen]) -> list[Others]:
 
 
 def _part(name: str, places: Iterable[int]) -> Callable[[Times], float]:
-    """Return a function for the seconds of a call in some of its cores or other softmaxes."""
+    """Return a function that sums a call's seconds in some of its cores or other softmaxes."""
     return lambda call: math.fsum(getattr(call, name)[place] for place in places)
 
 
 def _share(looks: Sequence[Seen], part_s: Callable[[Times], float]) -> Interval:
-    """Return the share of the time in a part of the calls: the mean over processes of each one's median call.
+    """Return the share of the time in a part of the calls: the mean of the processes' medians.
 
-    Of one process it is the mean over its calls.
+    For one process it is the mean over its calls.
     """
     if looks[0].untraced:
         return UNKNOWN
@@ -197,7 +197,7 @@ def _share(looks: Sequence[Seen], part_s: Callable[[Times], float]) -> Interval:
 
 
 def compared(before: Advice, rows: Iterable[Row], settings: Iterable[str]) -> Advice:
-    """Return the whole answer by the rows of the model's run; `settings` are all that were asked for, in order."""
+    """Return the whole answer, with the rows of the model's run; `settings` are the requested ones, in order."""
     by_name = {str(row["implementation"]): row for row in rows}
     alternatives = [alternative(name, by_name.get(name), before.first.settings) for name in settings]
     return replace(before, alternatives=alternatives, rows=by_name)
@@ -211,9 +211,9 @@ def _is_faster(row: Row, graph: Row) -> bool:
 
 
 def alternative(name: str, row: Row | None, tried: Mapping[str, Tried]) -> dict[str, Any]:
-    """Return what is known of a setting by its row of results, or by the look if it was not measured.
+    """Return the facts about a setting from its row of results, or from the look if it was not measured.
 
-    `by` is how the core was replaced: GRAPH if the model itself has no way for it.
+    `by` says how the core was replaced: GRAPH if the model itself can't switch to it.
     """
     own, of = (tried.get(each, Tried("skipped")) for each in (name, name_of(name).compiled_from or name))
     if row is None:

@@ -1,4 +1,4 @@
-"""A saved run: what is in its folder or its results file, and what its records say together."""
+"""A saved run: the contents of its folder or results file, and the summary of its records."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -21,10 +21,10 @@ PAGE = "report.html"
 
 
 class AnalysedRun:
-    """A saved run, by the path of its folder or of its results file; each part is read or computed once, when needed.
+    """A saved run, by the path of its folder or results file; each part is read or computed once, when needed.
 
-    `known` are parts by their names that need no reading, because this process has made them.
-    More can be written if it `is_folder`. A results file that isn't called results.csv `is_alone`: files beside it
+    `known` has parts by name that this process has made and need not read.
+    If it `is_folder`, files can be added. A results file that isn't called results.csv `is_alone`: files beside it
     belong to another run. `folder` has the results; `plots`, `page` and `traces` are in it, and may not exist.
     Every part raises WrongRequest if its file can't be read or is broken.
     """
@@ -42,9 +42,9 @@ class AnalysedRun:
 
     @cached_property
     def whole(self) -> pd.DataFrame:
-        """The results with the rows of the control, nothing of which commands a terminal; WrongRequest without any.
+        """The results with the control's rows and with control characters escaped; raises WrongRequest without any.
 
-        Those of a folder are those of its journal; without one, those of its results.csv.
+        A folder's results come from its journal, or else from its results.csv.
         """
         if not (self.is_folder and self.contents.path.exists()):
             return table.visible(table.load(self.path))
@@ -59,7 +59,7 @@ class AnalysedRun:
 
     @property
     def baseline(self) -> str | None:
-        """The implementation that speed-ups refer to, None if the table doesn't name exactly one."""
+        """The implementation that speed-ups refer to; None unless the table names exactly one."""
         return table.baseline_of(self.table)
 
     @cached_property
@@ -79,12 +79,12 @@ class AnalysedRun:
 
     @property
     def records(self) -> list[Record]:
-        """The journal's records that count, in the order in which they were measured; none without a journal."""
+        """The journal's valid records in the order of their measurement; none without a journal."""
         return self.contents.records
 
     @property
     def notices(self) -> list[str]:
-        """One line for each fault of the journal."""
+        """A line for each fault of the journal."""
         return self.contents.notices()
 
     @cached_property
@@ -94,18 +94,18 @@ class AnalysedRun:
 
     @cached_property
     def contents(self) -> journal.Contents:
-        """The lines of the journal, none if there is no journal."""
+        """The contents of the journal; empty without one."""
         return journal.Contents(self.path) if self.is_alone else journal.scan(self.folder)
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        """The results of the journal as results.csv holds them: texts quote other programs."""
+        """The results of the journal as in results.csv; their texts quote other programs."""
         self.summary.pool()
         return table.of_rows(self.summary.all_rows())
 
     @cached_property
     def summary(self) -> Summary:
-        """The rows of all points, made of the journal's records."""
+        """The summary of all points' records in the journal."""
         sweep = self.planned
         if sweep is None:
             return Summary("")
@@ -114,7 +114,7 @@ class AnalysedRun:
 
 
 def in_order(records: Iterable[Record], sweep: Sweep) -> list[Record]:
-    """Return records in the order of the sweep's implementations; those of other implementations come last."""
+    """Return records in the order of the sweep's implementations; other implementations come last."""
     order = {name: index for index, name in enumerate(sweep.measured)}
     return sorted(records, key=lambda record: order.get(record.case.implementation, len(order)))
 
@@ -122,6 +122,6 @@ def in_order(records: Iterable[Record], sweep: Sweep) -> list[Record]:
 def load(path: str | Path) -> pd.DataFrame:
     """Return the results of a run folder or of a results file, one row per case of an implementation.
 
-    Raises WrongRequest if it has none.
+    Raises WrongRequest without results.
     """
     return AnalysedRun(path).table

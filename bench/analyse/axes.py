@@ -11,7 +11,7 @@ from bench.plan.case import Point
 
 @dataclass(frozen=True)
 class Axis:
-    """A column along which points are compared: one of points, or a metric that follows from them.
+    """A column along which points are compared: a point's own, or a metric derived from it.
 
     Values of one that `is_share` go from 0 to 1.
     """
@@ -23,7 +23,7 @@ class Axis:
 
     @property
     def title(self) -> str:
-        """Its name with its symbol."""
+        """The axis's name with its symbol."""
         return f"{self.name} {self.symbol}".strip()
 
 
@@ -40,15 +40,15 @@ SIZES = (TOKENS, HEADS, CHANNELS, KEYS)
 AXES = (*SIZES, PADDING)
 
 SERIES = 3
-"""The places of a series. Two are enough only if no longer series shows the same setting along this axis."""
+"""The fewest values in a series. Two are enough only if no longer series shows the same setting along this axis."""
 
 
 def groups(rows: Iterable[Row], axis: Axis) -> list[list[Row]]:
-    """Return the rows of each series along an axis, of two places or more.
+    """Return the rows of each series along an axis, with two values or more.
 
-    Rows without a value on the axis, such as keys that are the tokens themselves, are in none.
+    Rows without a value on the axis, such as keys that are the tokens themselves, are in no series.
     A series of two is left out if the same layer, device, mode and so on has a longer one along that axis: a sweep of
-    heads at two numbers of tokens is no sweep of tokens.
+    heads at two numbers of tokens isn't a sweep of tokens.
     """
     placed = [row for row in rows if row.get(axis.column) is not None]
     series = [group for group in gathered(placed, [axis]) if len(places(group, axis)) > 1]
@@ -57,7 +57,7 @@ def groups(rows: Iterable[Row], axis: Axis) -> list[list[Row]]:
 
 
 def gathered(rows: Iterable[Row], axes: Collection[Axis], ignored: Set[str] = frozenset()) -> list[list[Row]]:
-    """Return groups of rows: in a group, points differ only along these axes and in the columns `ignored`."""
+    """Return groups of rows whose points differ only along these axes and in the columns `ignored`."""
 
     def setting(row: Row) -> tuple[object, ...]:
         point = point_of(row)
@@ -69,8 +69,8 @@ def gathered(rows: Iterable[Row], axes: Collection[Axis], ignored: Set[str] = fr
 def moving(axis: Axis, point: Point) -> set[str]:
     """Return the columns that change along an axis.
 
-    The widths of tokens and of a context change with the channels if they equal them, the size of an image with its
-    tokens, and the share of padding with the lengths of items.
+    Widths of tokens and of a context that equal the channels change with them, the size of an image with its tokens,
+    and the share of padding with the lengths of items.
     """
     if axis is PADDING:
         return {"lengths"}
@@ -82,15 +82,15 @@ def moving(axis: Axis, point: Point) -> set[str]:
 
 
 def places(rows: Iterable[Row], axis: Axis) -> tuple[int, ...]:
-    """Return the values of the rows on an axis, smallest first."""
+    """Return the rows' values on an axis, smallest first."""
     return tuple(sorted({row[axis.column] for row in rows}))
 
 
 @dataclass(frozen=True)
 class Exponent:
-    """How an implementation grows between the last two places of a series: 2 if twice as many cost four times as much.
+    """An implementation's growth between the last two values of a series: 2 if twice as many cost four times as much.
 
-    `point` is that of the last place; an exponent is None if it isn't known.
+    `point` is the last point; an unknown exponent is None.
     """
 
     axis: Axis
@@ -117,13 +117,13 @@ def exponents(rows: Sequence[Row]) -> list[Exponent]:
 
 
 def last_two(rows: Iterable[Row], axis: Axis, column: str) -> tuple[Row, Row] | None:
-    """Return the rows of one implementation at the last two places with a value in a column, None if it has fewer."""
+    """Return an implementation's last two rows with a value in a column, None if it has fewer."""
     known = sorted((row for row in rows if row["status"] == "ok" and row[column]), key=itemgetter(axis.column))
     return (known[-2], known[-1]) if len(known) > 1 else None
 
 
 def exponent(start: Row, end: Row, axis: Axis, column: str) -> float | None:
-    """Return the slope of the logarithm of a column over that of the place; None if a row has no value there."""
+    """Return the slope of a column against the axis, both as logarithms; None if a row has no value."""
     if not start[column] or not end[column]:
         return None
     return math.log(end[column] / start[column]) / math.log(end[axis.column] / start[axis.column])

@@ -1,4 +1,4 @@
-"""A change: the ratio of two rows with its interval, and the one judge of it, for two runs and for a duel."""
+"""A change: the ratio of two rows with its interval, and the verdict on it, for two runs and for a duel."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bench.stats.estimates import UNKNOWN, Interval
 
 @dataclass(frozen=True)
 class Change:
-    """What became of a case: its row before and after, empty if a side has none, and the verdict.
+    """The change of a case: its rows before and after (empty if a side has none) and the verdict.
 
     `ratio` is the speed after over the speed before, with its interval.
     """
@@ -30,26 +30,26 @@ class Change:
 
     @property
     def is_judged(self) -> bool:
-        """Whether the verdict is that of an interval."""
+        """Whether the verdict depends on an interval."""
         return self.verdict in JUDGED and self.ratio.is_known and not self.is_disturbed
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether it is open because other processes may have biased a side."""
+        """Whether the verdict is open because other processes may have biased a side."""
         return self.verdict == OPEN and (is_biased(self.base) or is_biased(self.new))
 
     @property
     def memory(self) -> float:
-        """The memory after over the memory before, NaN if one isn't known."""
+        """The memory after over the memory before, NaN if either is unknown."""
         before, after = (row.get("memory_bytes") for row in (self.base, self.new))
         return after / before if before and after else math.nan
 
 
 def judge(ratio: Interval, margin: float, bound: float, *, one_sided: bool = False) -> str:
-    """Return what the interval of a speed ratio shows; OPEN without an interval.
+    """Return the verdict that the interval of a speed ratio gives; OPEN without an interval.
 
     FASTER or SLOWER is a change by more than the margin, EQUIVALENT a change within the bound in both directions.
-    With `one_sided`, EQUIVALENT is not slower by more than the bound, and comes before SLOWER.
+    With `one_sided`, EQUIVALENT means not slower by more than the bound, and takes precedence over SLOWER.
     """
     if ratio.low > 1 + margin:
         return FASTER

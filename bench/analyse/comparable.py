@@ -1,4 +1,4 @@
-"""Whether two runs can be compared: their machines and software, and the speed of the machine."""
+"""Checks that two runs can be compared: machines, software, and the machine's speed."""
 
 import math
 import statistics
@@ -10,14 +10,14 @@ from bench.plan.case import CASE_COLUMNS
 from bench.store.environment import differences
 
 STEADY = 0.15
-"""If raw times changed by more than this share, the machine ran at another speed: some 12 % are everyday drift."""
+"""If raw times changed by more than this share, the machine ran at another speed; some 12 % is everyday drift."""
 
 
 def unlike_conditions(base: AnalysedRun, new: AnalysedRun) -> list[str]:
-    """Return how the machines or the software of two runs differ.
+    """Return the differences between the machines or the software of two runs.
 
-    Their environments say it; if these are unknown or equal, the env_ids of shared cases do: a run that moved between
-    machines has several.
+    They come from the environments. If these are unknown or equal, the env_ids of shared cases are compared: a run
+    that moved between machines has several.
     Raises WrongRequest for a path that holds no results.
     """
     before, after = base.environment, new.environment
@@ -29,15 +29,15 @@ def unlike_conditions(base: AnalysedRun, new: AnalysedRun) -> list[str]:
 
 
 def raw_change(changes: Sequence[Change]) -> float | None:
-    """Return how many times as long the median row takes in NEW, None if that is not known."""
+    """Return the median over rows of the time in NEW over the time in BASE, None if unknown."""
     times = [(change.new.get("latency_s"), change.base.get("latency_s")) for change in changes]
     return statistics.median(known) if (known := [new / base for new, base in times if new and base]) else None
 
 
 def is_steady(factor: float) -> bool:
-    """Return whether times that changed by a factor are everyday drift, and not another speed of the machine.
+    """Return whether a change of times by this factor is everyday drift rather than another speed of the machine.
 
-    Ratios between dissimilar kernels shift with the machine's speed: when eager took 1.4 to 1.5 times as long, manual
-    seemed 6 to 12 % slower beside it, though its code had not changed.
+    Ratios between dissimilar kernels shift with the machine's speed: when eager took 1.4 to 1.5 times as long, the
+    unchanged manual was 6 to 12 % slower relative to it.
     """
     return abs(math.log(factor)) <= math.log1p(STEADY)

@@ -1,4 +1,4 @@
-"""Comparisons of two tables of results: a change for each case, with its verdict."""
+"""Comparisons of two tables of results: the change of each case, with a verdict."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from bench.store.table import COLUMNS, NUMBER, TEXT, baseline_of
 RATIO = ("change", "change_low", "change_high")
 
 OF_SIDES = ("status", "detail", "speedup", "speedup_low", "speedup_high", "processes", "latency_s", "standing")
-"""Columns of both sides that a row of a comparison has."""
+"""The columns that a comparison has for each side."""
 
 TYPES = {
     "verdict": TEXT,
@@ -33,13 +33,13 @@ TYPES = {
 """The columns of a comparison with their pandas types."""
 
 USUAL_FREEDOM = 10.0
-"""The degrees of freedom of intervals in a results file, which doesn't hold them: most have 10 to 20."""
+"""The degrees of freedom assumed for intervals in a results file, which doesn't hold them; most have 10 to 20."""
 
 NEARLY_ALL, MOST_CHANGE = 0.9, 1.0
-"""The share of rows for which a bound of changes is said, because a few are noisy everywhere; what is no bound."""
+"""The share of rows that a bound on changes covers, because a few are always noisy, and the largest useful bound."""
 
 MOST_NAMED = 4
-"""The most values of a column that an error names, so that it stays one line."""
+"""The most values of a column that an error names, so that it fits on one line."""
 
 Pairs = Mapping[Case, tuple[Row, Row]]
 """The rows of each case on both sides, empty if a side has none."""
@@ -49,7 +49,7 @@ def compare(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) ->
     """Return one row per case of either table: the change of its speed, the interval and the verdict, worst first.
 
     `change` is NEW's speed-up over BASE's, above 1 if NEW is faster. `change_low` and `change_high` are the ends of its
-    interval; with 99 % confidence the intervals of all rows hold at once.
+    interval; all intervals hold together with 99 % confidence.
     If a table names no baseline, the baseline's rows are open, because their ratios are 1 without scatter.
     Raises NotComparable if no case is shared or the baselines differ, WrongRequest for an impossible margin or a
     repeated case.
@@ -58,7 +58,7 @@ def compare(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) ->
 
 
 def compared(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) -> list[Change]:
-    """Return the changes of `compare`: by verdict, worst first, and within a verdict the slowest first."""
+    """Return the changes of `compare`, the worst verdict first, and within a verdict the slowest first."""
     if not 0 <= margin < math.inf:
         raise WrongRequest(f"margin = {margin} must be a share of at least 0, such as {MARGIN} for 1 %")
     pairs = _matched(base, new)
@@ -76,7 +76,7 @@ def compared(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) -
 
 
 def frame(changes: Iterable[Change]) -> pd.DataFrame:
-    """Return changes as a table, a row for each; a number that doesn't apply, or is infinite, is missing."""
+    """Return changes as a table with a row for each; numbers that don't apply or are infinite are missing."""
     rows = [
         {
             "verdict": of.verdict,
@@ -91,7 +91,7 @@ def frame(changes: Iterable[Change]) -> pd.DataFrame:
 
 
 def is_compared(changes: Iterable[Change]) -> bool:
-    """Return whether any change compares both runs: by a ratio, or by a status that changed."""
+    """Return whether any change compares both runs, by a ratio or by a changed status."""
     by_status = (verdicts.NEWLY_FAILING, verdicts.FIXED)
     has_ratio = (
         of.verdict in by_status or (of.verdict in verdicts.JUDGED and _number(of.ratio.value)) for of in changes
@@ -100,7 +100,7 @@ def is_compared(changes: Iterable[Change]) -> bool:
 
 
 def no_longer_to_use(changes: Iterable[Change]) -> tuple[list[Change], int]:
-    """Return what BASE recommends and NEW shows to be slower than another, or not ok, and how many BASE recommends."""
+    """Return BASE's recommendations that are slower than another one or not ok in NEW, and the number of BASE's."""
     chosen = [of for of in changes if of.new and _is_recommended(of.base)]
     lost = [of for of in chosen if of.new["status"] != "ok" or (of.new["slowdown_low"] or 1.0) > GOOD]
     return lost, len(chosen)
@@ -113,9 +113,9 @@ def _is_recommended(row: Row) -> bool:
 
 
 def excluded(changes: Iterable[Change]) -> tuple[float, int]:
-    """Return a bound that nearly all of these judged changes are within, in whole percent, and how many are.
+    """Return a bound in whole percent that nearly all of these judged changes are within, and how many are.
 
-    It is infinite if it would be above MOST_CHANGE.
+    A bound above MOST_CHANGE is returned as infinite.
     """
     ends = sorted(max(of.ratio.high, 1 / of.ratio.low if of.ratio.low else math.inf) - 1 for of in changes)
     bound = ends[math.ceil(NEARLY_ALL * len(ends)) - 1]
@@ -130,7 +130,7 @@ def _number(value: float) -> float | None:
 
 
 def _matched(base: pd.DataFrame, new: pd.DataFrame) -> Pairs:
-    """Return the rows of every case of either table.
+    """Return the pair of rows of every case in either table.
 
     Raises NotComparable if no case is shared, WrongRequest if a table holds a case twice.
     """
@@ -149,7 +149,7 @@ def _by_case(side: str, table: pd.DataFrame) -> dict[Case, Row]:
 
 
 def _disjoint(base: Sequence[Case], new: Sequence[Case]) -> str:
-    """Return the columns in which the sides share no value, with the values."""
+    """Return the columns in which the sides have no value in common, with the values."""
     sides = [[case.columns() for case in cases] for cases in (base, new)]
     values = {name: [dict.fromkeys(row[name] for row in rows) for rows in sides] for name in CASE_COLUMNS}
     parts = [
@@ -166,9 +166,9 @@ def _listed(values: Iterable[object]) -> str:
 
 
 def _shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
-    """Return the implementation that the speed-ups of both tables refer to, None if a table doesn't say it.
+    """Return the baseline of both tables, None if a table doesn't name it.
 
-    Raises NotComparable if they refer to two.
+    Raises NotComparable for two different baselines.
     """
     in_base, in_new = baseline_of(base), baseline_of(new)
     if in_base and in_new and in_base != in_new:
@@ -177,7 +177,7 @@ def _shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
 
 
 def _by_status(base: Row, new: Row, *, is_baseline: bool) -> str:
-    """Return the verdict that needs no statistics, empty for a row that is to be judged."""
+    """Return the verdict that needs no statistics; empty for a row that needs a judgement."""
     if not (base and new):
         return verdicts.MISSING if base else verdicts.NEW
     base_ok, new_ok = (row["status"] == "ok" for row in (base, new))
@@ -187,13 +187,13 @@ def _by_status(base: Row, new: Row, *, is_baseline: bool) -> str:
 
 
 def _log_changes(pairs: Pairs) -> Estimates:
-    """Return the changes of the log speed-ups, which have no error without an interval on both sides."""
+    """Return the changes of the log speed-ups; without an interval on both sides they have no error."""
     before, after = (_log_speedups(rows) for rows in zip(*pairs.values(), strict=True))
     return differences(after, before)
 
 
 def _log_speedups(rows: Sequence[Row]) -> Estimates:
-    """Return the logarithms of the rows' speed-ups; a ratio to itself, which is 1 without scatter, has no error."""
+    """Return the logarithms of the rows' speed-ups; the baseline's own ratio, always 1, has no error."""
     value, low, high = (numbers(rows, name) for name in ("speedup", "speedup_low", "speedup_high"))
     freedom = numbers(rows, "log_ratio_freedom")
     logs = of_ratios(value, low, high, np.where(np.isnan(freedom), USUAL_FREEDOM, freedom))

@@ -1,4 +1,4 @@
-"""What the control of a run says about its errors."""
+"""The check of a run's errors by its control."""
 
 import math
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from bench.store.table import baseline_of, cases
 
 @dataclass(frozen=True)
 class Control:
-    """The control of a run: at which of its points it differs most from the baseline, and by which speed-up.
+    """The control of a run: the point where it differs most from the baseline, and its speed-up there.
 
-    `excess` is the root mean square of its deviations over what the errors say, before the control widens them: about 1
-    if they are right; NaN if nothing tells. All intervals and bounds of the run are `widened` by a factor. It is
-    notable if identical code differs by more than rounds and processes explain, which is hardly chance.
+    `excess` is the root mean square of its deviations relative to the errors before widening: about 1 if these are
+    right, NaN if unknown. All intervals and bounds of the run are `widened` by a factor. `is_notable` says that
+    identical code differs by more than rounds, processes and chance explain.
     """
 
     baseline: str
@@ -31,7 +31,7 @@ class Control:
 
 
 def control(table: pd.DataFrame) -> Control:
-    """Return what the rows of the control in a table of results say."""
+    """Return the control of a run from its rows in a table of results."""
     baseline = baseline_of(table) or "the baseline"
     rows = table[(table["implementation"] == CONTROL) & (table["status"] == "ok") & table["speedup"].notna()]
     if rows.empty:

@@ -1,4 +1,4 @@
-"""A duel: the change from one side to the other, when its race may end, and what it has shown over all points."""
+"""A duel: the change from one side to the other, the end of its race, and the outcome over all points."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ from bench.stats.estimates import Interval, interval
 from bench.store.environment import Environment
 
 SHARE_OF_CHANGE = 1 / 3
-"""If a half-width is at most this share of the change, it is small enough: no change is three half-widths away."""
+"""A half-width of at most this share of the change is small enough: the change is three half-widths or more."""
 
 KEPT, EXCEEDED, UNDECIDED = "kept", "exceeded", "not decided"
-"""Whether the second side keeps within what is allowed."""
+"""Whether the second side is within the allowed slowdown."""
 
 
 def change(point: Point, rows: Sequence[Row], before: str, after: str, bound: float) -> Change:
-    """Return the change from one side to the other at a point of a duel, given its rows.
+    """Return the change from one side to the other at a point, from its rows.
 
     It is EQUIVALENT if the second side can't be slower by more than `bound`.
     """
@@ -41,7 +41,7 @@ def change(point: Point, rows: Sequence[Row], before: str, after: str, bound: fl
 
 
 def answer(of: Contrasts, before: str, after: str, bound: float, allow: float | None, replicates: int) -> Answer:
-    """Return what is known of the ratio of two sides: both are measured until the race may end."""
+    """Return the answer so far about the ratio of two sides; both are candidates until the race may end."""
     if not {before, after} <= {*of.names}:
         return Answer()
     speedup = of.speedup(after, before)
@@ -56,16 +56,16 @@ def answer(of: Contrasts, before: str, after: str, bound: float, allow: float | 
 
 
 def may_end(log: Interval, bound: float, allow: float | None) -> bool:
-    """Return whether a race may end: the log ratio is known well enough, and on one side of what is allowed."""
+    """Return whether a race may end: the log ratio is precise enough, and its interval excludes the allowed limit."""
     limit = math.nan if allow is None else -math.log1p(allow)
     return log.high - log.value <= _goal(log, bound) and not log.low < limit <= log.high
 
 
 def _goal(log: Interval, bound: float) -> float:
-    """Return the half-width to which a ratio is measured: the bound, or a third of a change that is larger than that.
+    """Return the half-width to which a ratio is measured: the bound, or a third of the change if that is larger.
 
-    It is half of the bound if no verdict follows: the interval is not above `1 / (1 + bound)`, and would not be below 1
-    if it were twice as wide. Without the factor of 2, repeated looks would call one in a hundred unchanged sides
+    The bound is halved while there is no clear verdict: the interval reaches below `1 / (1 + bound)`, and an interval
+    twice as wide would reach 1. Without the factor of 2, repeated looks would call one in a hundred unchanged sides
     slower.
     """
     usual = math.log1p(bound)
@@ -75,10 +75,10 @@ def _goal(log: Interval, bound: float) -> float:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a duel has shown: a change for each point, of which there is at least one.
+    """The outcome of a duel: a change for each point, at least one.
 
-    `bound` is how well the ratio was to be known, `allow` by how much the second side may be slower, None if nothing
-    was said. The race took `spent_s` seconds, in the environment `here`.
+    `bound` is the requested precision of the ratio, `allow` the share by which the second side may be slower, None
+    without a limit. The race took `spent_s` seconds in the environment `here`.
     """
 
     changes: Sequence[Change]
@@ -91,13 +91,13 @@ class Outcome:
 
     @property
     def sides(self) -> Mapping[str, Mapping[str, Any]]:
-        """What is known of the code of each side, empty if it is the same."""
+        """The facts about each side's code; empty if it is the same."""
         sides: Mapping[str, Mapping[str, Any]] = self.here.context.get("sides", {})
         return sides
 
     @property
     def weights(self) -> str | None:
-        """Whether the weights of both sides are the SAME or DIFFER; None if the layers are others."""
+        """Whether the weights of both sides are the SAME or DIFFER; None for two different layers."""
         weights: str | None = self.here.context.get("weights", SAME)
         return weights
 
@@ -112,42 +112,42 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The verdict over all points: the worst."""
+        """The worst verdict over all points."""
         return self.worst.verdict
 
     @property
     def is_uncompared(self) -> bool:
-        """Whether outputs were not compared although both sides have the same layer."""
+        """Whether both sides have the same layer but outputs were not compared."""
         return self.weights == DIFFER and self.verdict not in LOST
 
     @cached_property
     def kept(self) -> list[str]:
-        """Whether each change is KEPT within what is allowed, EXCEEDED or UNDECIDED; none if nothing was said."""
+        """For each change KEPT (within the limit), EXCEEDED or UNDECIDED; empty without a limit."""
         return [] if self.allow is None else [_kept(of, self.allow) for of in self.changes]
 
     @property
     def allowed(self) -> str | None:
-        """Whether all changes are KEPT, or the worst; None if nothing was said, or if a point has no change."""
+        """KEPT if all changes are, else the worst; None without a limit, or if a point has no change."""
         if not self.kept or self.verdict in LOST:
             return None
         return next(kind for kind in (EXCEEDED, UNDECIDED, KEPT) if kind in self.kept)
 
     @property
     def unmet(self) -> list[Change]:
-        """The changes that exceed what is allowed, or else those that may."""
+        """The changes that exceed the limit, or else the undecided ones."""
         if self.allowed in (None, KEPT):
             return []
         return [of for of, kind in zip(self.changes, self.kept, strict=True) if kind == self.allowed]
 
     @property
     def is_undecided(self) -> bool:
-        """Whether a longer race may decide a change, or what is allowed."""
+        """Whether a longer race may decide a change or the limit."""
         is_open = any(of.verdict == OPEN for of in self.changes)
         return self.verdict not in LOST and (is_open or self.allowed == UNDECIDED)
 
     @property
     def is_bad(self) -> bool:
-        """Whether a side is different, has no time, exceeds what is allowed, or wasn't compared although that is set.
+        """Whether a side is different, has no time, exceeds the limit, or has a limit but wasn't compared.
 
         A side whose outputs were not compared may compute anything.
         """

@@ -1,4 +1,4 @@
-"""Flags of rows that are less certain than they look."""
+"""Flags of rows that are less reliable than they look."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ Short calls fit between two time slices of other processes, but long ones don't.
 disturbed equally."""
 
 LAUNCH_SHARE = 0.9
-"""A loop of calls waits for the host if submitting a call takes at least this share of the wall time."""
+"""A loop of calls is launch-bound if submitting a call takes at least this share of the wall time."""
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A letter, what it means, and what helps."""
+    """A letter, its meaning, and advice."""
 
     letter: str
     meaning: str

@@ -1,4 +1,4 @@
-"""Values that follow from a profile."""
+"""Values derived from a profile."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from bench.analyse.summary import BUSY_SHARE
 from bench.store.profile import CORE, Kernel, Profile, ProfiledOperator
 
 HEAVY = 0.2
-"""If calls with and without the profiler differ by more than this share, times of the profile can't be trusted."""
+"""If the profiler changes the time of a call by more than this share, the profile's times can't be trusted."""
 
 
 @dataclass(frozen=True)
 class Ran:
     """A kernel or copy of the last call; `start_s` counts from the beginning of the first one.
 
-    `gap_s` is the time before it in which no kernel of the call ran.
+    `gap_s` is the time before it without any running kernel of the call.
     """
 
     kernel: Kernel
@@ -26,12 +26,12 @@ class Ran:
 
 
 def overhead(profile: Profile) -> float:
-    """Return the share of its latency by which the profiler slowed the case down."""
+    """Return the profiler's slowdown as a share of the case's latency."""
     return profile.profiled_s / profile.timed_s - 1
 
 
 def distortion(profile: Profile) -> str:
-    """Return why the times of a profile can't be trusted, empty if they can."""
+    """Return why the times of a profile can't be trusted; empty if they can."""
     share, others, cores = overhead(profile), profile.others_cores or 0.0, profile.cores or 1
     if others > BUSY_SHARE * max(1, cores - profile.case.point.threads) and not is_on_gpu(profile):
         return (
@@ -56,7 +56,7 @@ def is_on_gpu(profile: Profile) -> bool:
 
 
 def share(part_s: float, whole_s: float) -> float:
-    """Return the share of a time in another one; where nothing takes time it is 0."""
+    """Return one time as a share of another; 0 of 0."""
     return part_s / whole_s if whole_s else 0.0
 
 
@@ -66,7 +66,7 @@ def operator_sum_s(profile: Profile) -> float:
 
 
 def unnamed_s(profile: Profile) -> float:
-    """Return the host's time in a profiled call outside all operators: Python, and freeing memory."""
+    """Return the host time of a profiled call outside all operators, in Python and in freeing memory."""
     return profile.profiled_s - sum(operator.self_s for operator in profile.operators)
 
 
@@ -76,28 +76,28 @@ def stage_sum_s(profile: Profile) -> float:
 
 
 def core_share(profile: Profile) -> float:
-    """Return the share of attention cores in the time of all stages; 0 if none of these is a core."""
+    """Return the attention cores' share of the time of all stages; 0 without a core."""
     cores_s = sum(stage.time_s for stage in profile.stages if stage.name.startswith(CORE))
     return share(cores_s, stage_sum_s(profile))
 
 
 def whole_s(profile: Profile) -> float:
-    """Return the time of a profiled call that those of its parts add up to: on a GPU that of all its kernels."""
+    """Return the time that the parts of a profiled call add up to: on a GPU, the time of all its kernels."""
     return operator_sum_s(profile) if is_on_gpu(profile) else profile.profiled_s
 
 
 def residual_s(profile: Profile) -> float:
-    """Return the time of a profiled call that is in no stage."""
+    """Return the time of a profiled call outside all stages."""
     return whole_s(profile) - stage_sum_s(profile)
 
 
 def rate(of: ProfiledOperator) -> float | None:
-    """Return the floating-point operations per second of an operator, None if they are not known."""
+    """Return the floating-point operations per second of an operator, None if unknown."""
     return None if of.flops is None or not of.time_s else of.flops / of.time_s
 
 
 def in_order(kernels: Sequence[Kernel]) -> list[Ran]:
-    """Return the kernels and copies of a call in the order in which they began."""
+    """Return the kernels and copies of a call in the order of their starts."""
     ordered = sorted(kernels, key=lambda kernel: kernel.start_s)
     ends_s = accumulate((kernel.start_s + kernel.duration_s for kernel in ordered), max)
     befores_s = [ordered[0].start_s, *ends_s] if ordered else []
@@ -108,7 +108,7 @@ def in_order(kernels: Sequence[Kernel]) -> list[Ran]:
 
 
 def gaps_s(ran: Sequence[Ran]) -> float:
-    """Return the time between the first and the last kernel in which none ran."""
+    """Return the time between the first and the last kernel without a running kernel."""
     return sum(each.gap_s for each in ran)
 
 
@@ -118,7 +118,7 @@ def device_span_s(ran: Sequence[Ran]) -> float:
 
 
 def operator_table(profile: Profile) -> pd.DataFrame:
-    """Return a row for each operator, in their order, the names of kernels separated by semicolons."""
+    """Return a row for each operator in order, with the names of kernels separated by semicolons."""
     whole_s = operator_sum_s(profile)
     rows = [
         {**vars(operator), "share": share(operator.time_s, whole_s), "kernels": ";".join(operator.kernels)}

@@ -15,7 +15,7 @@ Row = dict[str, Any]
 """A row of the results by column; a missing value is None."""
 
 UNTRIED = ("unsupported", "skipped")
-"""Statuses of cases that were never tried; nothing went wrong."""
+"""Statuses of cases that were never tried; they aren't failures."""
 
 
 def known(value: Any) -> Any:
@@ -28,7 +28,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Return lists of the items by their key, in the order of first appearance."""
+    """Return lists of the items by key, in the order of first appearance."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -41,13 +41,13 @@ def by(rows: Iterable[Row], column: str) -> dict[Any, list[Row]]:
 
 
 def point_of(row: Row) -> Point:
-    """Return the point that a row was measured at."""
+    """Return the point of a row."""
     return Case.from_columns(row).point
 
 
 def plain(table: pd.DataFrame) -> list[Row]:
-    """Return the rows in order, with None for what is missing."""
-    # Python's own types column by column, which is ten times as fast as row by row
+    """Return the rows in order, with None for missing values."""
+    # to Python's own types by column, which is ten times as fast as by row
     columns = [
         [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]
         for _, column in table.items()
@@ -56,22 +56,22 @@ def plain(table: pd.DataFrame) -> list[Row]:
 
 
 def measured(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that are ok and hold a time, in their order."""
+    """Return the rows that are ok and have a time, in order."""
     return [row for row in rows if is_measured(row)]
 
 
 def unmeasured(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows without a time, in their order."""
+    """Return the rows without a time, in order."""
     return [row for row in rows if not is_measured(row)]
 
 
 def is_measured(row: Row) -> bool:
-    """Return whether a row is ok and holds a time."""
+    """Return whether a row is ok and has a time."""
     return row.get("status") == "ok" and row.get("latency_s") is not None
 
 
 def numbers(rows: Sequence[Row], column: str) -> Array:
-    """Return the numbers of a column, NaN for what a row lacks."""
+    """Return the numbers of a column, NaN for missing ones."""
     return np.array([math.nan if row.get(column) is None else row[column] for row in rows], dtype=np.float64)
 
 

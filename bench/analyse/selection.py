@@ -1,4 +1,4 @@
-"""Which rows of a table are shown: those of an expression, or those of the most important points."""
+"""The selection of a table's rows, by an expression or by the most important points."""
 
 import ast
 from typing import Any
@@ -15,10 +15,10 @@ ALLOWED = (
     ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare, ast.Eq, ast.NotEq, ast.Lt,
     ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple,
 )  # fmt: skip
-"""What an expression is made of: nothing that runs code."""
+"""The nodes that an expression may have; none can run code."""
 
 LISTED = "the columns in results/README.md"
-"""Where the names of columns are listed."""
+"""The place where column names are listed."""
 
 RULE = "columns compared by ==, !=, <, <=, >, >= or in, joined by and, or, not: batch > 1 and dtype == 'float32'"
 
@@ -26,8 +26,8 @@ RULE = "columns compared by ==, !=, <, <=, >, >= or in, joined by and, or, not: 
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
     """Return the rows of a table of results for which an expression of `DataFrame.query` holds.
 
-    A missing value equals nothing, is above nothing and below nothing.
-    Raises WrongRequest with the rule if it is no such expression, or if a name in it is no column.
+    A missing value equals nothing, and is neither above nor below anything.
+    Raises WrongRequest with the rule for an invalid expression or an unknown column.
     """
     wrong = f"--where {expression!r} must be {RULE}"
     try:
@@ -49,10 +49,10 @@ def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
 
 
 def most_important(table: pd.DataFrame, count: int) -> pd.DataFrame:
-    """Return the rows of the most important points, these first; the rows of a point keep their order.
+    """Return the rows of the most important points, most important first; the rows of a point keep their order.
 
-    First come points at which a case went wrong, then those at which the fastest is the most times as fast as the
-    baseline, then those without a speed-up.
+    Points with a case that went wrong come first, then points by the largest speed-up over the baseline, then points
+    without a speed-up.
     """
     number = _by_point(table).ngroup().to_numpy()
     wrong = went_wrong(table).to_numpy()
@@ -64,7 +64,7 @@ def most_important(table: pd.DataFrame, count: int) -> pd.DataFrame:
 
 
 def went_wrong(table: pd.DataFrame) -> "pd.Series[bool]":
-    """Return of each row whether something went wrong."""
+    """Return for each row whether something went wrong."""
     return ~table["status"].isin(("ok", *UNTRIED))
 
 

@@ -1,8 +1,8 @@
-"""The implementation to use at a point, how the others stand to it, and who is measured on until it is known.
+"""The implementation to use at a point, the standing of the others, and the candidates that need more measurement.
 
-All implementations take the base. Then only the named one is measured on, and those that may be faster than it by more
-than the bound that was asked for: what the others may gain is known well enough. If another one is named later, some of
-them may come back. A model as it is stays until it is shown to be slower, or can't cost more than the bound.
+All implementations take the base. After it only the named one and those that may be faster than it by more than the
+requested bound are candidates. If another one is named later, some may become candidates again. A model as it is
+remains a candidate until it is significantly slower, or within the bound.
 """
 
 import math
@@ -24,33 +24,33 @@ FASTEST: Final = "fastest"
 NAMED: Final = "named"
 
 UNDECIDED: Final = "not decided"
-"""The standing of a choice that may cost more than DECIDED, or whose cost is not known."""
+"""The standing of a choice that may cost more than DECIDED, or whose cost is unknown."""
 
 ALONE: Final = "only one measured"
 NOTHING: Final = "nothing was measured"
 
 NOT_TOLD: Final = "these rows don't tell what to use"
-"""The standing of a choice if the row to use is left out, or if no two rows were measured in the same processes."""
+"""The standing of a choice if the row to use is missing, or if no two rows were measured in the same processes."""
 
 DECIDED = 1.10
-"""An implementation is named if it costs at most this: a wider bound tells a user nothing."""
+"""An implementation is recommended if it costs at most this factor; a wider bound tells a user nothing."""
 
 STANDINGS = (FASTEST, NAMED, OPEN, SLOWER)
-"""The standings of rows, in the order of the rows of a point."""
+"""The standings of rows, in the order of a point's rows."""
 
 BEHIND = 1.25
-"""One that takes so many times as long as the fastest of the base's first replicate is not measured in the second: that
-is six times the error of five rounds, and no process was seen to be slower by a quarter than another of its kernel. The
-fastest keeps a rival all the same: alone it has no bound."""
+"""An implementation that takes this many times as long as the fastest in the base's first replicate is left out of the
+second: a quarter is six times the error of five rounds, and no two processes of one kernel differed by as much. The
+fastest always keeps a rival, because alone it has no bound."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """An implementation among those of its point: `rank` 1 is the one to use.
+    """The place of an implementation at its point; `rank` 1 is the one to use.
 
-    `standing` is FASTEST if all others are shown to be slower, NAMED for the one to use otherwise, OPEN if it may be
-    the fastest, SLOWER if it is shown not to be; None without a rival. `slowdown` is its time relative to
-    the fastest, with the bounds of `stats.best`; None without a rival.
+    `standing` is FASTEST if all others are significantly slower, else NAMED for the one to use, OPEN if it may be the
+    fastest, SLOWER if another is significantly faster; None without a rival. `slowdown` is its time relative to the
+    fastest, with the bounds of `stats.best`; None without a rival.
     """
 
     rank: int
@@ -59,15 +59,15 @@ class Place:
 
 
 def is_to_use(name: str) -> bool:
-    """Return whether somebody can use an implementation: the graph of a module is a control of others."""
+    """Return whether a user can use an implementation: the graph of a module is only a control for others."""
     return name_of(name).base != GRAPH
 
 
 def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
-    """Return what orders implementations that are as fast as each other: the first costs its user least.
+    """Return the key that orders equally fast implementations, the cheapest to use first.
 
-    A model as it is comes before all that change it, one that isn't compiled before one that is, then the one with less
-    memory, then the order of the catalogue.
+    A model as it is comes before changed ones, uncompiled before compiled; then memory and the order of the catalogue
+    decide.
     """
     name = name_of(str(row["implementation"]))
     order = math.inf if name.is_own else [*IMPLEMENTATIONS].index(name.base)
@@ -83,8 +83,8 @@ def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
 def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
     """Return the place of each implementation of a point, the one to use first.
 
-    The fastest is shown to be faster than each other one. Else, of several whose upper bound is GOOD or less, the one
-    that costs least is named; of others the one with the least bound.
+    FASTEST is significantly faster than all others. Without one, the cheapest implementation with an upper bound of at
+    most GOOD is named, or else the one with the smallest upper bound.
     """
     if len(of.names) < 2:
         return {name: Place(1) for name in of.names}
@@ -107,12 +107,12 @@ def places(of: Contrasts, costs: Mapping[str, Any]) -> dict[str, Place]:
 
 @dataclass(frozen=True)
 class Choice:
-    """The implementation to use at a point, by the rows of a table.
+    """The implementation to use at a point, from the rows of a table.
 
     `standing` is FASTEST, or NAMED if `bound` is at most DECIDED; else UNDECIDED. It is ALONE or NOTHING if fewer than
-    two implementations were measured, and NOT_TOLD if the rows don't say it.
-    `name` is the first by rank, also if nothing is decided. `bound` is the most that it can cost, as a ratio to the
-    fastest: 1 for the fastest, NaN if unknown. `rivals` are the others that may be the fastest, by rank.
+    two implementations were measured, and NOT_TOLD if the rows don't say.
+    `name` is the first by rank, even if undecided. `bound` is the most that it can cost, as a ratio to the fastest: 1
+    for the fastest, NaN if unknown. `rivals` are the others that may be the fastest, by rank.
     """
 
     standing: str
@@ -127,12 +127,12 @@ class Choice:
 
 
 def by_rank(rows: Sequence[Row]) -> list[Row]:
-    """Return the measured rows of one point by their rank."""
+    """Return the measured rows of one point by rank."""
     return sorted(rows, key=lambda row: int(row["rank"]))
 
 
 def choice(rows: Sequence[Row]) -> Choice:
-    """Return the implementation to use, by the rows of one point, of which some may be left out."""
+    """Return the implementation to use, from the rows of one point; some may be missing."""
     rows = [row for row in measured(rows) if is_to_use(str(row["implementation"]))]
     compared = by_rank([row for row in rows if row["standing"]])
     if not compared and len(rows) == 1:
@@ -150,12 +150,12 @@ def choice(rows: Sequence[Row]) -> Choice:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a point's samples so far say.
+    """The answer from a point's samples so far.
 
-    `named` is the implementation to use, empty without two that were measured in the same processes. `bound` is what it
-    can cost, as a share: its slowdown's upper bound minus 1, NaN if unknown. `candidates` are those that are measured
-    on, the named one first; none if the answer is good. `needed` says for each of these how many times as much as it
-    was measured is still needed, NaN if unknown. `replicates` is the number of those taken.
+    `named` is the implementation to use, empty without two that were measured in the same processes. `bound` is the
+    most that it can cost, as a share: its slowdown's upper bound minus 1, NaN if unknown. `candidates` need more
+    measurement, the named one first; there are none if the answer is good. `needed` is the data still needed for each
+    of them, as a multiple of its data so far, NaN if unknown. `replicates` is the number taken so far.
     """
 
     named: str = ""
@@ -166,15 +166,15 @@ class Answer:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing more is measured for it."""
+        """Whether no more measurement is needed."""
         return not self.candidates
 
 
 def answer(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: int = 0) -> Answer:
-    """Return what the contrasts of a point say: it is good if one is the fastest, or its bound is at most `bound`.
+    """Return the answer from the contrasts of a point; it is good for a FASTEST, or if its bound is at most `bound`.
 
-    `costs` order implementations that are as fast as each other, as in `places`. A graph is compared if it is beside
-    one other alone.
+    `costs` orders equally fast implementations, as in `places`. A module's graph is compared only if there is just one
+    other implementation.
     """
     every, usable = of.names, [*filter(is_to_use, of.names)]
     of = of.only(usable) if len(usable) > 1 else of
@@ -197,20 +197,20 @@ def answer(of: Contrasts, costs: Mapping[str, Any], bound: float, replicates: in
     ]
     needed = [float(growths[at]) for at in left]
     most_needed = float(np.max(needed))
-    controls = [each for each in every if each not in of.names]  # measured as long as the others are
+    controls = [each for each in every if each not in of.names]  # measured as long as the candidates
     candidates = (name, *(of.names[at] for at in left), *controls)
     return Answer(name, cost, candidates, (most_needed, *needed, *[most_needed] * len(controls)), replicates)
 
 
 def rough(bound: float) -> float:
-    """Return the bound to which all points are answered before one is answered to a finer bound."""
+    """Return the bound that all points must reach before any is measured to a finer bound."""
     return bound if 1 + bound >= GOOD else GOOD - 1
 
 
 def behind(of: Values, kept: Collection[str] = ()) -> set[str]:
     """Return the implementations that are far behind the fastest in the first replicate of a point.
 
-    Those of `kept` are not, nor is the control, and the nearest one isn't if the fastest had no rival without it.
+    `kept` and the control are excluded, and so is the nearest one if the fastest has no other rival.
     """
     logs = dict(zip(of.names, of.logs[:, 0].tolist(), strict=True)) if of.names else {}
     order = sorted((name for name in logs if name != CONTROL and not math.isnan(logs[name])), key=logs.__getitem__)

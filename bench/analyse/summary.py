@@ -30,28 +30,28 @@ from bench.store.record import SCHEMA_VERSION, STATUSES, Record
 from bench.store.table import COLUMNS
 
 FLAGGED_PER_S = 20
-"""A sample is flagged if more involuntary context switches a second interrupt it. A switch may cost a millisecond, so
-20 a second are the 2 % that a quick sweep aims at. A quiet machine had 3 a second.
+"""A sample with more involuntary context switches per second is flagged. A switch may cost a millisecond, so 20 per
+second are the 2 % that a quick sweep aims at. An idle machine had 3 per second.
 
-It isn't flagged if it has fewer switches than timings: one timing is undisturbed, and its value is the least."""
+A sample with fewer switches than timings isn't flagged: its value is the least timing, and one is undisturbed."""
 
 BUSY_SHARE = 0.25
-"""A sample is flagged too if other processes kept more than this share of the cores that we leave free busy."""
+"""A sample is also flagged if other processes kept more than this share of the cores that a run leaves free busy."""
 
 DIED, ENOUGH = ("oom", "timeout", "crashed"), 2
-"""If a process ends with one of these statuses after ENOUGH others were measured, the earlier ones still count."""
+"""If a process ends with one of these statuses after ENOUGH others were measured, the others still count."""
 
 POOLED_ANEW = 1.05
-"""The variances of a run are pooled anew when the number of its replicates has grown by this factor."""
+"""The variances of a run are pooled again when the number of its replicates has grown by this factor."""
 
 
 @dataclass(frozen=True)
 class _PointSummary:
-    """The rows of a point before variances are pooled over the run: they lack the cells that need these.
+    """The rows of a point without the cells that need variances pooled over the run.
 
     `levels` has for each row the variance of the log medians of its processes, and its degrees of freedom.
-    `effort_s` are the seconds in which the point was measured, `timed_s` those of the samples of the replicates by
-    their beginnings.
+    `effort_s` is the time spent on the point in seconds, `timed_s` the seconds in samples of each replicate, by its
+    start time.
     """
 
     rows: Mapping[Case, dict[str, Any]]
@@ -62,10 +62,10 @@ class _PointSummary:
 
 
 class Summary:
-    """The rows of the points of a run, of which `points` has the records.
+    """The rows of a run, from the records of each of its `points`.
 
-    Errors of a point follow from the variances of the whole run, which are pooled (`stats.contrasts.Prior`).
-    `poolings` counts how often that was done: each time all errors change.
+    The errors of a point use variances pooled over the whole run (`stats.contrasts.Prior`).
+    `poolings` counts how often they were pooled; each time all errors change.
     """
 
     def __init__(self, baseline: str, points: Iterable[Iterable[Record]] = ()) -> None:
@@ -85,7 +85,7 @@ class Summary:
         return iter(self._points)
 
     def put(self, records: Iterable[Record]) -> None:
-        """Take the records of a point, in place of earlier ones."""
+        """Set the records of a point, and replace earlier ones."""
         by_case = grouped(latest(records), lambda record: record.case)
         point = next(iter(by_case)).point
         cells_of = {case: {**row(case, own), "baseline": self._baseline} for case, own in by_case.items()}
@@ -112,7 +112,7 @@ class Summary:
         self.poolings += 1
 
     def answer(self, point: Point, bound: float) -> Answer:
-        """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
+        """Return the answer at a point so far, with the candidates until its bound is at most `bound`."""
         if point not in self:
             return Answer()
         own = self._current(point)
@@ -126,20 +126,20 @@ class Summary:
         return contrasts(self._current(point).values, self._pooled).without(CONTROL)
 
     def behind(self, point: Point) -> set[str]:
-        """Return the implementations that are far behind in the first replicate of a point; the baseline never is."""
+        """Return the implementations far behind in the first replicate of a point; never the baseline."""
         return behind(self._points[point].values, {self._baseline}) if point in self else set()
 
     def scatter(self, point: Point) -> float:
-        """Return the variance of a value by the rounds of the latest replicate over that between processes, or 0."""
+        """Return the variance from rounds in the latest replicate over the variance between processes, or 0."""
         latest = self._points[point].values.variances[:, -1:]
         return float(np.nanmedian(latest)) / (self._pooled.process_variance or math.inf) if latest.size else 0.0
 
     def measured_s(self) -> float:
-        """Return the seconds in which all points were measured."""
+        """Return the time in seconds spent on all points."""
         return sum(each.effort_s for each in self._points.values())
 
     def period(self) -> tuple[datetime, datetime] | None:
-        """Return when the first replicate began and when the last one ended, as far as beginnings and samples tell.
+        """Return the start of the first replicate and the end of the last, estimated from starts and samples.
 
         None without records, or if their times can't be read.
         """
@@ -153,16 +153,16 @@ class Summary:
             return None
 
     def _current(self, point: Point) -> _PointSummary:
-        """Return what a point's records say, after the variances were pooled anew if that is due."""
+        """Return the summary of a point, and first pool the variances again if that is due."""
         if self._replicates > POOLED_ANEW * self._pooled_at:
             self.pool()
         return self._points[point]
 
     def rows(self, point: Point) -> list[Row]:
-        """Return the rows of a point, with errors by what the points so far say together."""
+        """Return the rows of a point, with errors from all points so far."""
         own = self._current(point)
         variances, freedoms = self._level.moderate(*own.levels.T)
-        variances = np.fmax(variances, own.levels.T[0])  # an interval has room for the processes that it comes from
+        variances = np.fmax(variances, own.levels.T[0])  # an interval covers the spread of its own processes
         cells_of = {
             case: {**cells, **(_latency_ends(cells, *level) if cells["status"] == "ok" else {})}
             for (case, cells), *level in zip(own.rows.items(), variances, freedoms, strict=True)
@@ -185,7 +185,7 @@ class Summary:
 
 
 def row(case: Case, records: Sequence[Record]) -> dict[str, Any]:
-    """Return the row of one case, without the cells that follow from other rows: statistics over its processes."""
+    """Return the row of one case, with statistics over its processes but no cells that depend on other rows."""
     remark = ""
     *measured, last = records
     if last.status in DIED and len(measured) >= ENOUGH and all(record.status == "ok" for record in measured):
@@ -205,12 +205,12 @@ def row(case: Case, records: Sequence[Record]) -> dict[str, Any]:
 
 
 def values_of(records: Mapping[str, Sequence[Record]]) -> Values:
-    """Return the values of implementations that were measured in the same rounds, by their names."""
+    """Return the values of implementations that were measured in the same rounds, from records by name."""
     return values({name: rounds_of(own) for name, own in records.items()})
 
 
 def rounds_of(records: Iterable[Record]) -> dict[tuple[int, int], dict[int, float]]:
-    """Return the seconds of each round of each replicate that has any; a replicate has a number and a seed."""
+    """Return the seconds of each round by replicate (number and seed); replicates without rounds are left out."""
     return {
         (record.process, record.seed or 0): dict(zip(record.samples.rounds, record.samples.values_s, strict=True))
         for record in records
@@ -224,7 +224,7 @@ def timed_s(record: Record) -> float:
 
 
 def _ratio(log: Estimates, factor: float) -> dict[str, Any]:
-    """Return the cells of a speed-up; its error stands there without the factor by which the control widens it."""
+    """Return the cells of a speed-up; its error is stored without the control's widening factor."""
     value, half = float(log.value), float(half_widths(log))
     is_told = half <= math.log(MOST_FACTOR)
     return {
@@ -237,7 +237,7 @@ def _ratio(log: Estimates, factor: float) -> dict[str, Any]:
 
 
 def _latency_ends(cells: Mapping[str, Any], variance: float, freedom: float) -> dict[str, float]:
-    """Return the interval about a latency: as wide as that of the log medians' mean, and wider as a median scatters."""
+    """Return the interval of a latency: as for the mean of log medians, but wider because a median scatters more."""
     count = cells["processes"]
     if count < 2:
         return {}
@@ -255,9 +255,9 @@ def _level(records: Sequence[Record]) -> tuple[float, float]:
 
 
 def _seconds(cases: Iterable[Sequence[Record]]) -> tuple[float, dict[str, float]]:
-    """Return the seconds in which a point was measured, and those of the samples of its replicates by their beginnings.
+    """Return the seconds spent on a point, and the seconds in samples of each replicate, by its start time.
 
-    A replicate takes the least time from a beginning to the next: a run may have been interrupted.
+    The shortest time between two starts counts for each replicate, because the run may have been interrupted.
     """
     records = [record for own in cases for record in own]
     by_start = grouped(records, lambda record: record.origin.started_at)
@@ -272,7 +272,7 @@ def _seconds(cases: Iterable[Sequence[Record]]) -> tuple[float, dict[str, float]
 
 
 def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the cells of each implementation that say how it stands to the others of its point.
+    """Return the cells with each implementation's rank, standing and slowdown at its point.
 
     Those that share no replicate with most others come last, without a slowdown, and so does the graph of a module.
     """
@@ -285,7 +285,7 @@ def _standings(of: Contrasts, rows: Iterable[Mapping[str, Any]]) -> dict[str, di
 
 
 def _joined(of: Contrasts) -> Contrasts:
-    """Return the contrasts of the most implementations that a chain of shared replicates joins."""
+    """Return the contrasts of the largest group of implementations that a chain of shared replicates joins."""
     groups = [[of.names[at] for at in np.flatnonzero(row)] for row in ~np.isnan(of.difference)]
     return of.only(max(groups, key=len, default=[]))
 
@@ -322,7 +322,7 @@ def _calls_per_timing(record: Record) -> int:
 
 
 def flagged(record: Record) -> Iterator[bool]:
-    """Yield of each sample whether other processes of the host disturbed it: never if the device's time was taken."""
+    """Yield for each sample whether the host's other processes disturbed it; never with device timing."""
     samples, on_host = record.samples, record.case.point.timing == HOST
     for timings, switches, share in zip(samples.timings_s, samples.switches, samples.others, strict=True):
         seconds = sum(timings) * _calls_per_timing(record)

@@ -1,7 +1,7 @@
-"""The commands of `python -m bench`: those that read runs are functions of `of_runs`, the others a module each.
+"""The commands of `python -m bench`: the ones that read runs are functions of `of_runs`, the others modules.
 
-The arguments of each, with its help, are in `arguments.py`. The function of a command, `run` in a module of its own,
-takes them and returns the exit status, or raises WrongRequest or NotComparable.
+`arguments.py` has the arguments and help of each. The function of a command (`run` in a command's own module) takes
+them and returns the exit status, or raises WrongRequest or NotComparable.
 """
 
 import sys
@@ -16,13 +16,13 @@ from bench.show.markdown import markdown
 from bench.show.terminal.console import console, render, rendered
 
 USUAL = ("run", "show", "compare", "duel", "advise")
-"""The commands that most people need."""
+"""The commands that most users need."""
 
 OF_RUNS = ("show", "compare", "report", "plot", "summarise", "merge")
 """The commands that read runs."""
 
 MEASURING = ("run", "duel", "advise")
-"""The commands whose folder, given by --run, goes on."""
+"""The commands that resume the run given by --run."""
 
 NAMES = (
     *USUAL, "list", "report", "plot", "profile", "call", "summarise", "merge", "watch",
@@ -50,7 +50,7 @@ def write(path: Path, text: str) -> None:
 
 
 def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str) -> None:
-    """Print an answer, a text as it is, or write it into a file and print the headline.
+    """Print an answer, or write it into a file and print the headline.
 
     Raises WrongRequest if the file can't be written.
     """
@@ -66,7 +66,7 @@ def put(answer: str | Iterable[Block], path: Path | None = None, *headline: str)
 
 
 def in_format(form: str, blocks: Iterable[Block], data: Mapping[str, Callable[[], str]]) -> str | Iterable[Block]:
-    """Return blocks for a terminal, or their text as Markdown or as `data` has it for another format."""
+    """Return blocks for a terminal, or text: Markdown, or the result of `data` for another format."""
     if form in data:
         return data[form]()
     return markdown(blocks) if form == "markdown" else blocks

@@ -34,10 +34,10 @@ from bench.store.table import RESULTS
 from impls.catalogue import COMPILED, SOURCES, advised, name_of, split, with_option
 
 LOOKS = 3
-"""The processes that look at a model: their scatter is that of the shares."""
+"""The processes that look at a model; intervals of shares come from their scatter."""
 
 WITHIN_S = 90.0
-"""The seconds of a race for each of its points if nothing says another number."""
+"""The default seconds of a race per point."""
 
 LOOK_SHARE, LEAST_RACE_S = 0.5, 1.0
 """The share of --within after which no further process looks at a model, and the least time of the race."""
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _asked(name: str, arguments: argparse.Namespace, named: Sequence[str], pool: Pool) -> Sweep:
     """Return the race of a module that the options ask for; a process of the pool shows its shapes.
 
-    Its implementations are the model as it is, and what was asked for besides. Raises WrongRequest.
+    Its implementations are the model as it is and the requested settings. Raises WrongRequest.
     """
     columns = {**options.overrides(arguments), "layer": [name]}
     if "backward" in columns.get("mode", ()):
@@ -102,7 +102,7 @@ def _model(arguments: argparse.Namespace) -> str:
 
 
 def _seen(asked: Sweep, pool: Pool, most_s: float, is_quiet: bool) -> list[Advice]:
-    """Return what is seen of a model at each point; further looks are left out if all would take more than `most_s`.
+    """Return the looks at a model at each point, fewer of them if all would take more than `most_s`.
 
     Raises NotSeen.
     """
@@ -127,13 +127,13 @@ def _compared(
     folder: Path,
     is_quiet: bool,
 ) -> tuple[list[Advice], list[str]]:
-    """Measure the named settings of a model, or those that it has, in the time that is left.
+    """Measure the named settings of a model, or those that it supports, in the remaining time.
 
-    Returns the answers, and what makes them doubtful.
+    Returns the answers and doubts about them.
     """
     works = [name for each in answers for name in each.working]
     controls = [name for each in answers for name in each.controls]
-    # a compiled setting has the name of what it compiles, which must be another one than that of the model
+    # a compiled setting has the name of what it compiles, which must differ from the model's
     compiled = [name for name in compiled if name == COMPILED or name_of(name).compiled_from in works]
     race = dataclasses.replace(
         asked,
@@ -155,13 +155,13 @@ def _compared(
                 dict.fromkeys([*controls, *(named or [*each.first.settings, *compiled])]),
             )
             for each in answers
-            if each.point in run.summary  # the base of others waits
+            if each.point in run.summary  # the others' bases still wait
         }
         return [known.get(each.point, each) for each in answers], sentences(run.saved.whole) if known else []
 
 
 def _put(answers: Sequence[Advice], parts: Sequence[list[Block]], ending: list[Block], form: str, folder: Path) -> None:
-    """Write the answers beside the results, and print them in the form asked for; `parts` are the ends of each."""
+    """Write the answers beside the results, and print them in the requested form; `parts` has each one's blocks."""
     wholes = [[*show.before(each), *blocks] for each, blocks in zip(answers, parts, strict=True)]
     texts = {"json": show.as_json(answers), "markdown": "\n".join(map(markdown, [*wholes, ending]))}
     for name, suffix in (("json", "json"), ("markdown", "md")):

@@ -1,6 +1,6 @@
 """The arguments of each command, in a function of its name whose docstring is the help of the command.
 
-Nothing here is slow to import: `--help` and a wrong option are answered at once.
+Imports here are fast, so that `--help` and errors about options come at once.
 """
 
 import argparse
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from bench.analyse.analysed_run import AnalysedRun
 
 FORMATS = ("text", "markdown", "json")
-"""The formats of what `duel` and `advise` say."""
+"""The output formats of `duel` and `advise`."""
 
 COMPARE_FORMATS = ("text", "markdown", "csv", "json")
-"""The formats of what `show` and `compare` say."""
+"""The output formats of `show` and `compare`."""
 
 MOST_POINTS = 100
-"""The most points that `show` prints in a terminal if none are asked for; a file gets all."""
+"""The most points that `show` prints in a terminal by default; a file gets all."""
 
 TOP = 20
-"""The points that it prints there instead, the most important ones."""
+"""The number of most important points that it prints instead."""
 
 MOST_OPERATORS = 10
-"""The operators that `profile` prints by default; those after them are mostly bookkeeping."""
+"""The operators that `profile` prints by default; the others are mostly bookkeeping."""
 
 CALLS = 100
 """The calls that `call` makes by default."""
@@ -49,7 +49,7 @@ def _add_saved(parser: argparse.ArgumentParser, name: str = "run", what: str = "
 
 
 def _add_format(parser: argparse.ArgumentParser, formats: Sequence[str], *, to: bool = True) -> None:
-    """Add the options that say in which form an answer comes, and where it is written."""
+    """Add the options for an answer's format and output file."""
     parser.add_argument("--format", choices=formats, default=formats[0], help=f"(default: {formats[0]})")
     if to:
         parser.add_argument("--to", metavar="FILE", type=Path, help="write into this file (default: standard output)")

@@ -38,10 +38,10 @@ from bench.store.table import of_rows
 LEAST_TORCH = (2, 11)
 
 PRINT_TORCH = "from importlib.metadata import distributions as d; print(*[t.version for t in d(name='torch')][:1])"
-"""The program that prints the version of an interpreter's torch, and nothing if it has none; it imports no torch."""
+"""A program that prints the version of an interpreter's torch without importing it, or nothing without torch."""
 
 BOUND, POINT_S = 0.01, 40.0
-"""How well the ratio is known at the end of a duel, and the seconds that each point may take for it."""
+"""The precision of the ratio at the end of a duel, and the seconds that each point may take."""
 
 PROCESSES, BUDGET_S = 2, 4.0
 """The replicates of a duel's base, and the seconds of rounds in all of them."""
@@ -84,7 +84,7 @@ def _allowed(text: str) -> float:
 
 
 def _measured(duel: Duel, *, is_quiet: bool) -> Outcome:
-    """Measure a duel while its progress is shown; return what it has shown, in how many seconds of all sessions."""
+    """Measure a duel and show its progress; return its outcome, with the seconds of all sessions."""
     points, effort = duel.sweep.points, duel.sweep.effort
     progress = Progress(duel.sweep, points, console(stderr=is_quiet))
     try:
@@ -101,8 +101,8 @@ def _measured(duel: Duel, *, is_quiet: bool) -> Outcome:
 
 
 def _put(of: Outcome, weak: Sequence[str], arguments: argparse.Namespace, folder: Path) -> int:
-    """Print what a duel says in the format that was asked for, write its page, and return the exit status."""
-    # in its run folder the same words would measure nothing new
+    """Print a duel's outcome in the requested format, write its page, and return the exit status."""
+    # with its run folder the same command would measure nothing new
     command = f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}"
     blocks = [*show.blocks(of, command, weak)]
     said = in_format(arguments.format, blocks, {"json": partial(show.as_json, of, command)})
@@ -117,7 +117,7 @@ def _put(of: Outcome, weak: Sequence[str], arguments: argparse.Namespace, folder
 
 
 def _interpreter(path: str) -> str:
-    """Return the path of the program that --python names; raises WrongRequest if it is none, or lacks a new torch."""
+    """Return the path of the interpreter in --python; raises WrongRequest if it is none or has no recent torch."""
     program = shutil.which(path)
     if program is None:
         found = "a folder; name the program in it" if Path(path).is_dir() else "there is no such program"
@@ -135,9 +135,9 @@ def _interpreter(path: str) -> str:
 
 
 def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Side]) -> Sweep:
-    """Return the points of a side as a race of both, the first as the baseline, with a control.
+    """Return the race of both sides with one side's points, the first side as the baseline, and a control.
 
-    Without --sweep they are the product of the options, as in `run`: one point if each has one value.
+    Without --sweep the points are the product of the options, as in `run`: one point if each has one value.
     """
     side, names = ground.side, tuple(each.name for each in sides)
     is_elsewhere = bool(side.checkout or side.python)
@@ -152,7 +152,7 @@ def _sweep(arguments: argparse.Namespace, ground: Ground, sides: tuple[Side, Sid
                 overrides=options.overrides(columns),
                 effort={**own, **options.effort(arguments)},
                 product=arguments.sweep is None,
-                path=None if is_elsewhere else search_path(),  # each checkout and each interpreter finds its own
+                path=None if is_elsewhere else search_path(),  # each checkout and interpreter finds its own modules
                 look=partial(shown, ground.pool),
             )
         )

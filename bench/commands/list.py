@@ -56,13 +56,13 @@ def run(_arguments: argparse.Namespace) -> int:
 
 
 def _shape(model: Mapping[str, Any]) -> str:
-    """Return a model's shape in words, as a point of it is named."""
+    """Return a model's shape in words, as in the names of its points."""
     (point,) = expand({**DEFAULTS, "threads": 1, **model})
     return " ".join(parts(point, MODEL_COLUMNS))
 
 
 def _matrix(layers: Mapping[str, Layer], implementations: Mapping[str, Entry]) -> tuple[Table, Lines]:
-    """Return a row for each implementation, a column for each layer, and below them why some pairs are unsupported."""
+    """Return a table of implementations by layers, and below it why some pairs are unsupported."""
     refusals = {
         name: [entry.refusal(layer.class_name) for layer in layers.values()] for name, entry in implementations.items()
     }

@@ -77,7 +77,7 @@ def compare(arguments: argparse.Namespace) -> int:
     sides = (("BASE", base), ("NEW", new))
     doubts = [f"{side}: {words}" for side, of in sides if (words := control_warning(of.whole))]
     remarks, headline = [*doubts, *comparison.notes(base, new, changes)], comparison.headline(changes)
-    if arguments.format == "csv":  # which has no place for them
+    if arguments.format == "csv":  # CSV has no place for them
         say(headline, *remarks, stderr=True)
     data = {
         "csv": partial(comparison.as_csv, changes),

@@ -1,4 +1,4 @@
-"""The options of `run`, of which other commands have some, and the sweep that they ask for."""
+"""The options of `run`, some of which other commands share, and the sweep that they ask for."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,23 +29,23 @@ from bench.store.record import STATUSES
 from impls.catalogue import split
 
 AddOption = Callable[..., object]
-"""How argparse and pytest take an option: its flag, and keywords."""
+"""The function of argparse or pytest that takes an option: its flag, and keywords."""
 
 RULES = {
     ValueKind.COUNT: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2",
     ValueKind.NUMBER: "numbers",
     ValueKind.TRUTH: "true or false",
 }
-"""The rule for the values of an option, by their kind; those of other columns are words."""
+"""The rule for an option's values by kind; other columns take words."""
 
 FAILURES, NONE = tuple(status for status in STATUSES if status != "ok"), "none"
-"""The values of --fail-on: statuses, or none of them."""
+"""The values of --fail-on: statuses, or `none`."""
 
 BEFORE_A_JOURNAL = (LOCK, IGNORED, ENVIRONMENT)
-"""The files that a run's folder may have before it has a journal, as after a kill."""
+"""The files that a run's folder may have before it has a journal, for example after a kill."""
 
 MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
-"""The forms of the names of modules that are no layers of the suite."""
+"""The forms of names of modules that aren't layers of the suite."""
 
 MODEL = PointColumn(
     name="model", meaning="a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384", role=Role.LAYER
@@ -56,10 +56,10 @@ SHAPES, EXECUTION = (
     {column.name: column for column in (MODEL, *COLUMNS.values()) if column.group == group}
     for group in ("shape", "execution")
 )
-"""The options for the computed function, and those for the way it is computed: each replaces a column of the sweep."""
+"""The options for the function, and for the way it is computed; each replaces a column of the sweep."""
 
 LISTS = {**SHAPES, **EXECUTION}
-"""All of them, each a comma list."""
+"""All of these options; each takes a comma list."""
 
 EXAMPLES = f"""Measure attention layers:
 
@@ -111,7 +111,7 @@ def add_run(add_option: AddOption, name: str) -> None:
 
 
 def add_columns(add_option: AddOption, names: Iterable[str] = LISTS) -> None:
-    """Add the options that replace these columns of the sweep, and the one that lifts the limit of threads."""
+    """Add the options that replace these columns of the sweep, and the option that lifts the limit on threads."""
     for column in (LISTS[name] for name in names):
         choices = [*LAYERS, *MODULES] if column.name == "layer" else column.choices
         meaning = f"{column.meaning}; {', '.join(choices)}" if choices else column.meaning
@@ -126,7 +126,7 @@ def add_effort(add_option: AddOption, *names: str) -> None:
 
 
 def sweep(option: argparse.Namespace) -> Sweep:
-    """Return the sweep that the options ask for, the run folder's own if they name one that holds a run.
+    """Return the sweep that the options ask for, or the run folder's own if it holds a run.
 
     Raises WrongRequest with all mistakes if the options can't be met, or if they ask for another sweep than the
     folder's without `--extend`.
@@ -140,7 +140,7 @@ def sweep(option: argparse.Namespace) -> Sweep:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise WrongRequest for a folder that holds files, and none of a run."""
+    """Raise WrongRequest for a folder with files that aren't a run's."""
     if not folder.is_dir() or (folder / JOURNAL).exists():
         return
     if others := sorted({path.name for path in folder.iterdir()} - {*BEFORE_A_JOURNAL}):
@@ -150,7 +150,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def request(option: argparse.Namespace) -> Request:
-    """Return what the options ask for; raises WrongRequest for values that can't be read."""
+    """Return the request in the options; raises WrongRequest for invalid values."""
     implementations, given, wished, shard = all_of(
         lambda: _list(option, "impl"),
         lambda: overrides(option),
@@ -187,7 +187,7 @@ def product(
     asked: Mapping[str, Any],
     look: Callable[[Sequence[str]], Shown] = _looked,
 ) -> Sweep:
-    """Return the sweep of one product of columns, with the effort that is asked for; it has no control.
+    """Return the sweep of one product of columns, with the requested effort and without a control.
 
     `look` is as in a Request. Raises WrongRequest if this machine can't measure it.
     """
@@ -207,9 +207,9 @@ def product(
 
 
 def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
-    """Return the statuses that fail a point, none for `none`; None, for the usual rule, without the option.
+    """Return the statuses that fail a point, empty for `none`; None, for the usual rule, without the option.
 
-    Raises WrongRequest for a name that is no status.
+    Raises WrongRequest for an unknown status.
     """
     if option.fail_on is None:
         return None
@@ -220,13 +220,13 @@ def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
 
 
 def overrides(option: argparse.Namespace) -> dict[str, Any]:
-    """Return the columns that the options of a command replace; raises WrongRequest for numbers that can't be read."""
+    """Return the columns that a command's options replace; raises WrongRequest for invalid numbers."""
     lists = all_of(*(partial(_list, option, name, column.kind) for name, column in LISTS.items()))
     return {name: values for name, values in zip(LISTS, lists, strict=True) if values}
 
 
 def effort(option: argparse.Namespace) -> dict[str, Any]:
-    """Return the values of an effort that were given, by name; raises WrongRequest for texts that can't be read."""
+    """Return the given values of an effort by name; raises WrongRequest for invalid ones."""
     given = {name: value for name in SETTINGS if (value := getattr(option, name, None)) is not None}
     texts = [name for name, value in given.items() if isinstance(value, str)]
     read = all_of(*(partial(SETTINGS[name].read, given[name]) for name in texts))
@@ -234,12 +234,12 @@ def effort(option: argparse.Namespace) -> dict[str, Any]:
 
 
 def run_folder(option: argparse.Namespace, name: str) -> Path:
-    """Return the folder that `--run` asks for, or a new one in `results` here, with the time and a name."""
+    """Return the folder in `--run`, or a new one in the current `results`, with the time and a name."""
     return Path(option.run) if option.run else files.new(Path("results"), f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}")
 
 
 def _list(option: argparse.Namespace, name: str, kind: ValueKind = ValueKind.TEXT) -> list[Any]:
-    """Return the values in a comma list, none if the command has no such option; ranges stay text."""
+    """Return the values in a comma list, empty if the command has no such option; ranges stay text."""
     text = getattr(option, name, None)
     if text is None:
         return []

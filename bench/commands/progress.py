@@ -1,4 +1,4 @@
-"""The progress of a sweep: a line for each point, and in a terminal a bar with what is measured now."""
+"""The progress of a sweep: a line for each point, and in a terminal a bar with the current case."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from bench.engine.run import Run
 
 SILENT_S = 1.0
-"""The longest that a command waits without a word."""
+"""The longest time that a command waits without a message."""
 
 START = "starting workers (importing torch)"
-"""What every command that measures waits for first."""
+"""The first thing that measuring commands wait for."""
 
 BAR = 12
 """The width of the bar in characters."""
 
 OFTEN_S = 0.2
-"""The bar is drawn again at most this often: the process that draws shares the machine with those that are measured."""
+"""The least seconds between two drawings of the bar, because drawing may disturb the measured processes."""
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Say where results don't go for what a command waits, if what is inside takes longer than a second."""
+    """Say on stderr what a command waits for, if the body takes longer than a second."""
     timer = threading.Timer(SILENT_S, lambda: say(f"{what} …", stderr=True))
     timer.daemon = True
     timer.start()
@@ -47,9 +47,9 @@ def waiting(what: str) -> Iterator[None]:
 
 
 def _display(console: "Console", *columns: "ProgressColumn") -> "Display":
-    """Return what rewrites a line of a terminal in place: columns, and a text that is cut to the width.
+    """Return a display that rewrites a line of a terminal in place: columns, and a text cut to the width.
 
-    It goes at the end. A log and a terminal that can't rewrite have none.
+    It disappears at the end. Return None for a log or a terminal that can't rewrite.
     """
     from rich.progress import Progress, TextColumn  # slow to import
     from rich.table import Column
@@ -68,7 +68,7 @@ def _display(console: "Console", *columns: "ProgressColumn") -> "Display":
 
 @contextmanager
 def moving(console: "Console") -> Iterator[Callable[[str], None]]:
-    """Give what rewrites one line of a terminal with the time since the beginning and a text."""
+    """Yield a function that rewrites one line of a terminal with the elapsed time and a text."""
     began_s = monotonic.now_s()
     with _display(console) as display:
         task = display.add_task("", total=None)
@@ -81,7 +81,7 @@ def moving(console: "Console") -> Iterator[Callable[[str], None]]:
 
 
 class Progress:
-    """Shows a sweep while it is measured: a short line for each point, and in a terminal what is measured now."""
+    """Shows a sweep while it is measured: a short line for each point, and in a terminal the current case."""
 
     def __init__(self, sweep: Sweep, points: Sequence[Point], console: "Console") -> None:
         from rich.progress import BarColumn
@@ -90,7 +90,7 @@ class Progress:
         self._points = points
         self._console = console
         self._labels = names(sweep.points, LONGEST_NAME)
-        self._numbers: dict[Point, int] = {}  # of those that have a line, in the order of their first
+        self._numbers: dict[Point, int] = {}  # of points that have a line, in the order of their first
         self._answers: dict[Point, Answer] = {}
         self._waiting = {*points}
         self._end_s: float | None = None
@@ -100,7 +100,7 @@ class Progress:
         self._task = self._display.add_task(f"{START} …", total=1.0)
 
     def opened(self, folder: Path) -> None:
-        """Print the sweep, the folder, and that the workers are being started."""
+        """Print the sweep, the folder, and that workers are starting."""
         sweep, effort, count = self._sweep, self._sweep.effort, len(self._points)
         words = ("side", "sides") if BEFORE in sweep.implementations else ("implementation", "implementations")
         self._say(
@@ -125,7 +125,7 @@ class Progress:
         self._console.print(text, style=style, soft_wrap=True, markup=False, emoji=False)
 
     def follow(self, run: "Run") -> None:
-        """Print the warnings of a run that is open, and show from now on what it hears of its workers."""
+        """Print an open run's warnings, and show the events of its workers from now on."""
         for warning in run.warnings:
             self._say(f"warning: {warning}", "yellow")
         self._run, run.heard = run, self.heard
@@ -136,7 +136,7 @@ class Progress:
         self._began_s = monotonic.now_s()
 
     def heard(self, point: Point, process: int, implementation: str, stage: str) -> None:
-        """Draw the bar with what a worker reports."""
+        """Draw the bar with a worker's event."""
         del process
         if monotonic.now_s() - self._drawn_s < OFTEN_S:
             return
@@ -149,7 +149,7 @@ class Progress:
         self._display.update(self._task, completed=share, description=text, refresh=True)
 
     def told(self, point: Point, answer: "Answer | None" = None) -> None:
-        """Print the line of a point after its base, and again once its answer is good; without one, it is done."""
+        """Print the line of a point after its base, and again once its answer is good; without an answer it is done."""
         before = self._answers.get(point)
         self._waiting.discard(point)
         if answer is not None:
@@ -161,7 +161,7 @@ class Progress:
             self._print(point)
 
     def _print(self, point: Point) -> None:
-        """Print the line of a point, with what it says so far."""
+        """Print the line of a point with its answer so far."""
         from bench.show.answer import At
         from bench.show.summary import log_line
 
@@ -171,10 +171,10 @@ class Progress:
         self._say(log_line(at, self._numbers[point], len(self._points), left, self._sweep.baseline))
 
     def _left_s(self) -> float | None:
-        """Return the seconds that are left, None if nothing is or nothing tells.
+        """Return the remaining seconds, None if there are none or they are unknown.
 
-        A race ends by its clock, or when all answers are good. Without one, points that wait take as long as the others
-        did.
+        A race ends by its clock, or when all answers are good. Without a race, the other points are expected to take as
+        long as the earlier ones.
         """
         now_s = monotonic.now_s()
         if self._end_s is not None:
@@ -184,12 +184,12 @@ class Progress:
         return (now_s - self._began_s) / done * len(self._waiting) if done else None
 
     def close(self) -> None:
-        """End the bar."""
+        """Remove the bar."""
         self._display.stop()
 
 
 def _effort(effort: Effort, points: int) -> str:
-    """Return how long and how surely a sweep measures."""
+    """Return the effort of a sweep in words."""
     if effort.race:
         most = units.duration(effort.seconds(points))
         return f"a race to {units.percent(effort.bound, trim=True)} within {most}"

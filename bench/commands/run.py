@@ -19,7 +19,7 @@ from bench.plan.sweep import Sweep
 from bench.show.terminal.console import console, rendered
 from bench.show.text import counted
 
-if TYPE_CHECKING:  # slow to import, and the first line should appear at once
+if TYPE_CHECKING:  # slow to import, but the first line should appear at once
     from bench.analyse.analysed_run import AnalysedRun
     from bench.engine.run import Run
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
     """Measure a sweep as `run` does, and return the status and the folder."""
-    admission.check_devices(sweep)  # before there is a folder
+    admission.check_devices(sweep)  # before the folder is made
     shard = f"-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else ""
     folder = options.run_folder(arguments, f"{sweep.name}{shard}")
     fail_on, progress, opened = options.fail_on(arguments), Progress(sweep, sweep.points, console()), None
@@ -64,7 +64,7 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
 
 
 def _told(run: "Run", fail_on: tuple[str, ...] | None) -> int:
-    """Print what a run found, draw the pictures, write the page, and return the status."""
+    """Print the end of a run, draw the pictures, write the page, and return the status."""
     if not run.contents.records:
         return FINE
     from bench.show import summary
@@ -82,15 +82,15 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None) -> int:
 
 
 def _drawn(saved: "AnalysedRun") -> Path | None:
-    """Write the page of a run, which is returned, and draw its pictures.
+    """Write and return the page of a run, and draw its pictures.
 
-    A line says what could not be made, why, and how to make it later.
+    A printed line says what could not be made, why, and how to make it later.
     """
     for what, command, make in (("page", "report", _page), ("pictures", "plot", _pictures)):
         try:
             with held():
                 make(saved)
-        except Exception as error:  # whatever a library of charts raises
+        except Exception as error:  # chart libraries may raise anything
             kind = "" if isinstance(error, WrongRequest) else f"{type(error).__name__}: "
             why = f"{kind}{str(error).strip()}".partition("\n")[0].removesuffix(": ")
             say(f"No {what}: {why}. To make it later: {suite()} {command} {shlex.quote(str(saved.folder))}")
@@ -111,7 +111,7 @@ def _pictures(saved: "AnalysedRun") -> None:
 
 
 def _status(run: "Run", fail_on: tuple[str, ...] | None) -> int:
-    """Return the status of a run, and say in a line why it is BAD."""
+    """Return the status of a run, and print why it is BAD."""
     from bench.show.failures import failing
 
     bad, gpus = Counter[str](), run.environment.identity["gpus"]
@@ -126,7 +126,7 @@ def _status(run: "Run", fail_on: tuple[str, ...] | None) -> int:
 
 
 def _interrupted(run: "Run | None") -> int:
-    """Say what is kept after Ctrl-C and how to go on."""
+    """Print what is kept after Ctrl-C and how to go on."""
     say("")
     if run is None:
         say("Interrupted before anything was measured.")

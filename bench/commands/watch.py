@@ -33,10 +33,10 @@ from bench.store import units
 from impls.catalogue import Name, name_of
 
 POLL_S = 0.2
-"""The seconds between two looks at the file."""
+"""The seconds between two checks of the file."""
 
 COPY = "_save_"
-"""What stands between the name of a module and the number of its version; messages name the module."""
+"""The text between a module's name and the number of its version; messages name the module."""
 
 WORDS = {
     FASTER: "faster than",
@@ -44,7 +44,7 @@ WORDS = {
     EQUIVALENT: f"within {MARGIN:.0%} of",
     OPEN: "not shown to differ from",
 }
-"""What is said of a version beside another one."""
+"""The words for a version's verdict relative to another."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 def versions(kernel: Name, file: Path, folder: Path) -> Iterator[str]:
     """Yield a name for each version of a kernel, the first at once, then whenever its file is saved.
 
-    Each is a copy of the module, but for one in a package, which may import its neighbours.
+    Each is a copy of the module, except in a package, whose modules may import each other.
     """
     stamp: tuple[int, int] | None = None
     for number in itertools.count(1):
@@ -85,9 +85,9 @@ def versions(kernel: Name, file: Path, folder: Path) -> Iterator[str]:
 
 
 def _saved(file: Path, before: tuple[int, int] | None) -> tuple[int, int]:
-    """Wait until a file is another one than before; return when it was saved, and its size."""
+    """Wait until a file has changed; return its time of change and size."""
     while True:
-        with suppress(FileNotFoundError):  # an editor replaces it
+        with suppress(FileNotFoundError):  # an editor is replacing it
             state = file.stat()
             if (now := (state.st_mtime_ns, state.st_size)) != before:
                 return now
@@ -95,7 +95,7 @@ def _saved(file: Path, before: tuple[int, int] | None) -> tuple[int, int]:
 
 
 def _tried(trial: Trial, name: str, last: str, baseline: str) -> bool:
-    """Try a version and print what it is worth; return whether it is right."""
+    """Try a version and print the result; return whether it is correct."""
     began_s, copy = monotonic(), name.partition(":")[0]
 
     def tell(words: str) -> None:
@@ -123,7 +123,7 @@ def _tried(trial: Trial, name: str, last: str, baseline: str) -> bool:
 
 
 def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
-    """Yield how fast a version is, beside each of the others that was measured, which have words."""
+    """Yield a version's speed relative to each of the other measured ones; `others` has words for these."""
     judged = contrasts(of, prior([of]))
     for other, words in others.items():
         if {name, other} <= {*judged.names}:
@@ -132,9 +132,9 @@ def _judged(of: Values, name: str, others: Mapping[str, str]) -> Iterator[str]:
 
 
 def _sweep(arguments: argparse.Namespace) -> Sweep:
-    """Return the sweep of the kernel and of what it is compared with, at the one point that the options ask for.
+    """Return the sweep of the kernel and its rivals at the one point that the options ask for.
 
-    Raises WrongRequest if they ask for several, or if the kernel is no module of the user's.
+    Raises WrongRequest if they ask for several points, or if the kernel isn't in a module of the user's.
     """
     usual = AS_IS if ":" in (arguments.layer or "") else Sweep.baseline
     given: list[str] = arguments.names if len(arguments.names) > 1 else [usual, *arguments.names]

@@ -1,4 +1,4 @@
-"""Checks before a measurement that this machine can do it; a sweep is refused or cases are skipped, never reduced."""
+"""Checks that this machine can measure a sweep; a sweep is refused or cases are skipped, never reduced."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,17 +17,17 @@ REFERENCE_BYTES = 8
 """The reference is computed in float64."""
 
 REFERENCE_SCORES = 2
-"""At its softmax the reference holds the scores before and after."""
+"""During softmax the reference holds the scores before and after."""
 
 PROCESS_BYTES = 3 << 26
-"""The memory of a process beside its tensors: without a compiler it was seen to be 90 MB, with one 200 MB."""
+"""The memory of a process besides its tensors: 90 MB were observed without a compiler, 200 MB with one."""
 
 HELD = 3
-"""How many times its tensors a process holds: the memory of its first calls is written once or twice more."""
+"""A process's memory as a multiple of its tensors, because its first calls write theirs once or twice more."""
 
 
 def check_threads(sweep: Sweep) -> None:
-    """Raise WrongRequest if a sweep has more threads than this process may use cores, unless it oversubscribes."""
+    """Raise WrongRequest if a sweep has more threads than this process has cores, unless it oversubscribes."""
     cores, threads = facts.visible_cores(), max(point.threads for point in sweep.points)
     if threads > cores and not sweep.effort.oversubscribe:
         those = "core" if cores == 1 else f"{cores} cores"
@@ -38,7 +38,7 @@ def check_threads(sweep: Sweep) -> None:
 
 
 def check_devices(sweep: Sweep) -> None:
-    """Raise WrongRequest if no point of a sweep can have its device and its timing here, as known without torch."""
+    """Raise WrongRequest if this machine has the device and timing of no point, as far as known without torch."""
     there = [f"{CUDA.name}:{number}" for number in range(len(nvml.gpus()))] if facts.torch_cuda() else []
     missing, reasons = missing_devices(sweep.points, there), list[str]()
     if missing:
@@ -58,7 +58,7 @@ def check_devices(sweep: Sweep) -> None:
 
 
 def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> dict[str, str]:
-    """Return the implementations whose case can't fit into the free memory, each with a text of both figures.
+    """Return the implementations whose case can't fit into the free memory, with a reason that has both figures.
 
     The figures are lower bounds, so a case that might fit is tried.
     If the reference alone doesn't fit, no implementation can be checked, and all are returned.
@@ -80,25 +80,25 @@ def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> 
 
 
 def fit(point: Point, implementations: Sequence[str], free_bytes: int) -> bool:
-    """Return whether the processes of implementations may fit into the free memory side by side.
+    """Return whether the processes of implementations probably fit into the free memory together.
 
-    It is an estimate, made because the system would rather kill a process than refuse memory to it.
+    The estimate is needed because the system kills processes rather than refuse memory.
     """
     held = sum(PROCESS_BYTES + HELD * least_bytes(Case(point, name)) for name in implementations)
     return held <= free_bytes
 
 
 def missing_devices(points: Iterable[Point], gpus: Iterable[str]) -> list[str]:
-    """Return the devices of points that are not among the GPUs that are there."""
+    """Return the GPUs that points need and that are not among `gpus`."""
     there = {*gpus}
     devices = dict.fromkeys(point.device for point in points if point.kind is CUDA)
     return [device for device in devices if numbered(device) not in there]
 
 
 def reference_bytes(point: Point) -> int:
-    """Return the bytes that the reference of a point needs at least: the point's tensors, and one item's scores.
+    """Return the least bytes that the reference of a point needs: the point's tensors, and one item's scores.
 
-    Whether a layer of the user's own holds scores is unknown, so there they are left out.
+    Scores are left out for a user's own layer, because it may not hold them.
     """
     held = 0 if layer_of(point.layer).is_module else scores(point)
     if held > LONG_SCORES:
@@ -107,9 +107,9 @@ def reference_bytes(point: Point) -> int:
 
 
 def least_bytes(case: Case) -> int:
-    """Return the bytes that a case needs at least: input, weights, output, and the scores if it is known to hold them.
+    """Return the least bytes of a case: input, weights, output, and scores if it is known to hold them.
 
-    On another device than the CPU the host's memory is not needed for it: 0.
+    0 on a device that doesn't use the host's memory.
     """
     if not case.point.kind.is_in_host_memory:
         return 0

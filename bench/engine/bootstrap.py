@@ -1,7 +1,7 @@
-"""Starts a module of the suite in any interpreter: `python -P bootstrap.py MODULE WORD…`.
+"""Start a module of the suite in any interpreter: `python -P bootstrap.py MODULE WORD…`.
 
-The suite's packages come from the folder of this file whatever else has their names, all others from PYTHONPATH,
-or from the folder in which it runs: a repository may have a folder `bench`, and an environment need not have the suite.
+The suite's packages come from the folder of this file, because a repository may have its own folder `bench` and the
+environment may lack the suite. All others come from PYTHONPATH or the current folder.
 """
 
 import os
@@ -15,14 +15,14 @@ from pathlib import Path
 from types import ModuleType
 
 INSTALLED = "attention_bench"
-"""The one package of an installed suite; a checkout has `bench` and `impls` too."""
+"""The only package of an installed suite; a checkout also has `bench` and `impls`."""
 
 NEEDS = {"torch": "torch", "numpy": "numpy", "msgspec": "msgspec", "psutil": "psutil", "pynvml": "nvidia-ml-py"}
-"""The modules that a server imports, with the packages that bring them."""
+"""The modules that a server imports, with the packages that provide them."""
 
 
 class Suite(MetaPathFinder):
-    """Finds packages of these names in a folder."""
+    """A finder of packages with these names in a folder."""
 
     def __init__(self, names: Sequence[str], folder: Path) -> None:
         self._names, self._folder = names, folder
@@ -30,7 +30,7 @@ class Suite(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of one of the packages, None for all other modules."""
+        """Return the spec of one of the packages; None for other modules."""
         del path, target
         return PathFinder.find_spec(fullname, [str(self._folder)]) if fullname in self._names else None
 

@@ -1,4 +1,4 @@
-"""Checkouts that a side of a duel imports from: a folder as it is, or a revision of it in a temporary one."""
+"""Checkouts that a side of a duel imports from: a folder as it is, or one of its revisions in a temporary folder."""
 
 import shutil
 import subprocess
@@ -11,15 +11,15 @@ from bench.machine.git import environment, git
 from bench.plan.errors import WrongRequest
 
 SOURCE = "src"
-"""The folder in which many repositories keep their packages."""
+"""The folder in which many repositories have their packages."""
 
 
 @dataclass(frozen=True)
 class Checkout:
     """A folder that comes first where a side looks for modules.
 
-    `given` is how it was asked for, `folder` where it lies, and `commit` what git says of it: empty outside of a
-    repository, `with changes` behind it if the files differ from it.
+    `given` is the user's text, `folder` its path, and `commit` its commit: empty outside of a repository, followed by
+    `with changes` if files differ from it.
     """
 
     given: str
@@ -28,12 +28,12 @@ class Checkout:
 
     @property
     def paths(self) -> list[str]:
-        """The folders that are searched for modules: the one with the sources before the folder itself."""
+        """The folders that are searched for modules: the source folder, then the folder itself."""
         folders = [self.folder / SOURCE, self.folder]
         return [str(folder) for folder in folders if folder.is_dir()]
 
     def place(self, file: str) -> str:
-        """Return a file of the checkout as seen from it, empty for a file outside of it."""
+        """Return a file's path relative to the checkout; empty for a file outside of it."""
         path = Path(file).resolve()
         return str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else ""
 
@@ -41,7 +41,7 @@ class Checkout:
 def checked_out(given: str, temporary: Path) -> Checkout:
     """Return the checkout that `PATH` or `PATH@REVISION` names; a revision is written into a new folder.
 
-    Raises WrongRequest if there is no such folder, repository or revision.
+    Raises WrongRequest for a missing folder, repository or revision.
     """
     name, at, revision = given.rpartition("@")
     if Path(given).is_dir() or not at:
@@ -60,7 +60,7 @@ def checked_out(given: str, temporary: Path) -> Checkout:
         )
     new = temporary / f"checkout-{len([*temporary.glob('checkout-*')])}"
     archive = new.with_suffix(".tar")
-    done = subprocess.run(  # the files of this folder alone; nothing is noted in the repository
+    done = subprocess.run(  # only the files of this folder; the repository stays unchanged
         ["git", "archive", f"--output={archive}", commit],
         cwd=folder, env=environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip

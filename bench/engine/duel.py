@@ -1,6 +1,6 @@
-"""A duel: a race of two sides that may differ in their code, environment or layer, in the same rounds.
+"""A duel: a race of two sides that may differ in their code, environment or layer.
 
-So the rounds of the sides are paired like those of two implementations, and an interval counts replicates.
+Both are measured in the same rounds, so they are paired like two implementations, and intervals count replicates.
 """
 
 import dataclasses
@@ -30,15 +30,15 @@ from bench.store.environment import Environment
 from bench.store.record import Origin, Record
 
 Module = Mapping[str, Any]
-"""What a worker says of the module of a side."""
+"""A worker's report on the module of a side."""
 
 
 @dataclass(eq=False)
 class Ground:
-    """Where a side is measured: its processes, and the folder from which they import.
+    """The place where a side is measured: its processes, and the folder from which they import.
 
-    `here` is its environment, once it was looked at. `modules` are what its processes say of its module at each point,
-    `broken` how they ended at points where it has none.
+    `look` sets `here`, its environment, `modules`, the reports on its module at each point, and `broken`, the failures
+    at points without a module.
     """
 
     side: Side
@@ -50,7 +50,7 @@ class Ground:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Say of a WrongRequest that is raised inside on which side it was."""
+        """Name the side in a WrongRequest that is raised inside."""
         try:
             yield
         except WrongRequest as error:
@@ -58,7 +58,7 @@ class Ground:
 
     @property
     def packages(self) -> dict[str, tuple[str, str, str]]:
-        """The file, digest and version of each package that the side brings in."""
+        """The file, digest and version of each package that the side imports."""
         return {name: tuple(of) for module in self.modules.values() for name, of in module["modules"].items()}
 
     def look(self, points: Mapping[Point, Point], sweep: Sweep, state: dict[str, Any]) -> Environment:
@@ -78,7 +78,7 @@ class Ground:
         return self.here
 
     def check_place(self) -> None:
-        """Raise WrongRequest if a side with a checkout imports nothing from it: both would be the same code."""
+        """Raise WrongRequest if a side imports nothing from its checkout, because both sides would be the same code."""
         files = [file for file, *_ in self.packages.values()]
         if self.checkout and self.modules and not any(map(self.checkout.place, files)):
             raise WrongRequest(
@@ -89,7 +89,7 @@ class Ground:
             )
 
     def told(self) -> dict[str, Any]:
-        """Return what environment.json says of the side."""
+        """Return the side's entry in environment.json."""
         assert self.here is not None
         commit = {"commit": self.checkout.commit} if self.checkout else {}
         identity = {name: self.here.identity[name] for name in ("torch", "python")}
@@ -104,9 +104,9 @@ class Ground:
 
 @contextmanager
 def grounds(sides: tuple[Side, Side], servers: int, *, with_gradients: bool = False) -> Iterator[tuple[Ground, Ground]]:
-    """Give both sides their processes; they share them if they differ in nothing that a process begins with.
+    """Yield both sides with their processes, which they share unless they have another checkout or interpreter.
 
-    `with_gradients` is as in a Pool. The files of revisions lie in a temporary folder that is removed at the end.
+    `with_gradients` is as in a Pool. Revisions are written into a temporary folder that is removed at the end.
     Raises WrongRequest for a checkout that can't be made.
     """
     with ExitStack() as stack:
@@ -116,7 +116,7 @@ def grounds(sides: tuple[Side, Side], servers: int, *, with_gradients: bool = Fa
             checkout = checked_out(side.checkout, folder) if side.checkout else None
             if made and not (side.checkout or side.python):
                 pool = made[0].pool
-            else:  # one checkout or interpreter twice is an A/A: each side has its processes
+            else:  # the same checkout or interpreter twice is an A/A test: each side has its own processes
                 new = _pool(sides, side, checkout, servers, with_gradients=with_gradients)
                 pool = stack.enter_context(closing(new))
             made.append(Ground(side, pool, checkout))
@@ -133,12 +133,12 @@ def _pool(sides: Sequence[Side], side: Side, checkout: Checkout | None, servers:
 
 
 class Duel(Run):
-    """A race of two sides into a run folder; it is a context manager like any run.
+    """A race of two sides into a run folder; a context manager like any run.
 
-    `points` are those of each side in the order of the sweep's. If both sides have the same layer, with weights of the
-    same names and shapes, the second gets those of the first, and is judged by what the first computes in float64.
-    `allow` is the share by which the second may be slower. If one of them can't be made, or has other shapes, its rows
-    say so. Entering it raises WrongRequest if both can't be made, or if a side isn't what was asked for.
+    `points` has the points of each side in the order of the sweep's. If both sides have the same layer, with weights of
+    the same names and shapes, the second gets the first's weights and is judged by its outputs in float64.
+    `allow` is the share by which the second may be slower. If one side can't be made, or has other shapes, its rows say
+    so. Entering it raises WrongRequest if both can't be made, or if a side isn't the requested one.
     """
 
     needs_both = True
@@ -157,7 +157,7 @@ class Duel(Run):
         self._has_measured = False
         self._compared: set[Point] = set()
         self._broken: dict[Point, tuple[int, str, str]] = {}
-        """The side, its status and the detail, at each point where one side alone can be measured."""
+        """The broken side, its status and the detail, at each point where only the other can be measured."""
         pools = list(dict.fromkeys(ground.pool for ground in sides))
         super().__init__(sweep, folder, needs_all=True, pools=pools)
 
@@ -169,23 +169,23 @@ class Duel(Run):
 
     @property
     def differs_in_code(self) -> bool:
-        """Whether the sides have processes of their own, or another layer."""
+        """Whether the sides have different processes or layers."""
         return len(self._pools) > 1 or self._points[0] != self._points[1]
 
     @property
     def is_same_layer(self) -> bool:
-        """Whether both sides are said to compute the same."""
+        """Whether both sides name the same layer, and so should compute the same."""
         return self.sides[0].side.layer == self.sides[1].side.layer
 
     def answer(self, point: Point, bound: float) -> Answer:
-        """Return what is known of the ratio: both sides are measured until it is known well enough for a verdict."""
+        """Return the answer so far; both sides are candidates until the ratio is precise enough for a verdict."""
         replicates = self.summary.answer(point, bound).replicates
         if not replicates:
             return Answer()
         return answer(self.summary.contrasts(point), *self.names, bound, self.allow, replicates)
 
     def member(self, case: Case) -> Member:
-        """Return a side at a point, to be measured in a replicate; the control is the first one once more."""
+        """Return a side at a point, to be measured in a replicate; the control is the first side again."""
         at = int(case.implementation == self.names[1])
         ground, point, first = self.sides[at], self._points[at][case.point], self._points[0][case.point]
         takes_weights = bool(at and self.differs_in_code and case.point in self._compared)
@@ -200,9 +200,9 @@ class Duel(Run):
         )
 
     def replicate(self, point: Point, names: Sequence[str], length: Length, *, with_baseline: bool = True) -> Replicate:
-        """Measure a point in one more replicate; sides with processes of their own have fresh servers in each.
+        """Measure a point in one more replicate; sides with different processes get fresh servers for each.
 
-        Those of the last one stay: what is asked of the sides afterwards needs no others.
+        The servers of the last replicate stay, for later requests.
         """
         if len(self._pools) > 1:
             for pool in self._pools if self._has_measured else ():
@@ -212,7 +212,7 @@ class Duel(Run):
         return super().replicate(point, names, length, with_baseline=with_baseline)
 
     def leave_out(self, point: Point, processes: int) -> None:
-        """Write records as any run does, and for each row of a point where a side can't be measured."""
+        """Write records as in any run, and for each row of a point where a side can't be measured."""
         super().leave_out(point, processes)
         if point not in self._broken or not (missing := self.missing(point, processes)):
             return
@@ -223,14 +223,14 @@ class Duel(Run):
         self.write([Record(Case(point, name), number, origin=origin, **end) for name, end in ends.items()])
 
     def _start(self, point: Point) -> None:
-        """Begin to start the servers of both sides at once."""
+        """Begin to start the servers of both sides together."""
         for pool in self._pools:
             pool.begin(point)
 
     def _observed(self, state: dict[str, Any]) -> Environment:
-        """Return the environment of the first side, with what is known of both; looks at their modules first.
+        """Look at both sides' modules, and return the first side's environment with the facts about both.
 
-        The time of a duel begins then.
+        The time of the duel begins when this returns.
         """
         here = self._observed_sides(state) if self.differs_in_code else super()._observed(state)
         self._begin_s = monotonic.now_s() - self.summary.measured_s()
@@ -257,7 +257,7 @@ class Duel(Run):
         return Environment(here.identity, here.state, context, runtimes)
 
     def _note_broken(self, point: Point) -> None:
-        """Note which side has no module at a point; raises WrongRequest if none has one, or if it is another layer."""
+        """Note which side has no module at a point; raises WrongRequest if both lack it, or if their layers differ."""
         broken = [at for at, ground in enumerate(self.sides) if point in ground.broken]
         if not broken:
             return
@@ -269,7 +269,7 @@ class Duel(Run):
         self._broken[point] = at, reply.status, f"{self.names[at]} {reply.raised or reply.detail}"
 
     def _compare(self, point: Point) -> None:
-        """Compare the shapes of both sides at a point, and note whether their weights are the same."""
+        """Compare the shapes of both sides at a point, and note whether their weights match."""
         before, after = (ground.modules[point] for ground in self.sides)
         for what in ("input", "output"):
             if before[what] != after[what]:
@@ -281,7 +281,7 @@ class Duel(Run):
             self._compared.add(point)
 
     def _told_weights(self) -> str | None:
-        """Return what environment.json says of the weights at all points; None if the layers are others."""
+        """Return SAME or DIFFER for the weights at all points, for environment.json; None for different layers."""
         if not self.is_same_layer:
             return None
         return SAME if self._compared | self._broken.keys() >= {*self.sweep.points} else DIFFER

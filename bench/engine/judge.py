@@ -1,4 +1,4 @@
-"""The judge of a point in a replicate: what it is asked, and what it says of the point's work and of the device."""
+"""The judge of a point in a replicate: requests to it, and its replies on outputs, work and the device."""
 
 import statistics
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
 R = TypeVar("R")
 
 RATES_TURNS, RATES_S = 3, 0.2
-"""The least number of turns, and the least seconds, in which a device's rates are measured."""
+"""The least turns, and the least seconds, for measuring a device's rates."""
 
 
 @dataclass(frozen=True)
 class Draws:
-    """What a replicate has drawn for all of its processes.
+    """The random draws of a replicate for all its processes.
 
-    `seed` is that of weights and inputs, `shifts` are the places of the inputs of each check. `core` is the core on
-    which samples are taken, None if the system chooses it.
+    `seed` is the seed of weights and inputs, `shifts` has the offset of the inputs of each check. `core` is the core
+    on which samples are taken, None if the system chooses it.
     """
 
     seed: int
@@ -34,17 +34,17 @@ class Draws:
     core: int | None
 
     def checks(self, *, thorough: bool) -> dict[str, int]:
-        """Return the places of the inputs that are checked; a normal input only in a thorough measurement."""
+        """Return the offsets of the inputs to check; a normal input only in a thorough measurement."""
         return {check: shift for check, shift in self.shifts.items() if check != NORMAL or thorough}
 
 
 class PointJudge:
     """The judge of members at one point, in one pool.
 
-    `work` is the work of a call, None while there are no expected outputs. `peak` is the factor of the peaked input.
-    `remark` says what is odd about what is expected, empty if nothing is.
-    `best` are the best rates that are known of the device, None without memory to measure them. `given` is a
-    file with the weights and values of the point, for members that take them from there.
+    `work` is the work of a call, None before there are expected outputs. `peak` is the factor of the peaked input.
+    `remark` says what is odd about the expected outputs, if anything.
+    `best` has the best known rates of the device, None without memory to measure them. `given` is a file with the
+    weights and values of the point, for members that take them from there.
     """
 
     def __init__(self, members: Sequence[Member], draws: Draws, timeout_s: float, heard: Heard) -> None:
@@ -60,10 +60,10 @@ class PointJudge:
         self._heard = heard
 
     def begin(self) -> None:
-        """Make the expected outputs; if that can't be done, all members end."""
+        """Make the expected outputs; if that fails, all members end."""
         try:
             reply = self.expect()
-            if isinstance(reply, Expected):  # before the members are there, because they need the memory
+            if isinstance(reply, Expected):  # before the members start, because they need the memory
                 self.best = self._known_roof()
                 self.work, self.peak, self.remark = reply.work, reply.peak, reply.remark
                 return
@@ -73,10 +73,10 @@ class PointJudge:
             return
         for member in self._members:
             member.end(reply.status, reply.detail)
-            member.own_cause = reply.own_cause and reply.status != "oom"  # which is no fault of the case
+            member.own_cause = reply.own_cause and reply.status != "oom"  # not the case's fault
 
     def expect(self) -> Expected | Outcome:
-        """Have the judge hold the expected outputs; return its reply. Raises Died."""
+        """Have the judge compute and keep the expected outputs, and return its reply; raises Died."""
         shifts = self._draws.checks(thorough=any(member.thorough for member in self._members))
         if self.given is None and any(member.takes_weights for member in self._members):
             self.given = str(self.pool.folder / f"{GIVEN}-{id(self)}.pt")
@@ -89,7 +89,7 @@ class PointJudge:
             self.given = None
 
     def inputs(self, member: Member) -> dict[str, InputValues]:
-        """Return the values of the inputs that a member is checked with outside of the rounds."""
+        """Return the values of a member's inputs in the checks outside of rounds."""
         shifts = self._draws.checks(thorough=member.thorough)
         return {name: InputValues(shift, self.peak if name == PEAKED else 1.0) for name, shift in shifts.items()}
 
@@ -103,8 +103,8 @@ class PointJudge:
     def compare_timed(self, member: Member) -> None:
         """Have the outputs of a member's timed calls compared; raises Ended if one is incorrect.
 
-        The judge replays the calls that the member names. Raises Ended too if they are not of its samples, or fewer
-        than it must keep, and Died if nothing could be expected of them.
+        The judge replays the calls that the member names. Raises Ended also if they aren't from its samples or are too
+        few, and Died if the judge couldn't compute what to expect.
         """
         reply = self._compared(member, TIMED, CompareTimed(member.file(TIMED)))
         assert member.kept is not None
@@ -112,7 +112,7 @@ class PointJudge:
             raise Ended("incorrect", f"{objection} ({TIMED})")
 
     def _compared(self, member: Member, check: str, request: Request[Compared | Outcome]) -> Compared:
-        """Return how outputs compare that are handed over, once; raises Ended if they are incorrect."""
+        """Return the comparison of handed-over outputs, and remove them; raises Ended if they are incorrect."""
         if not member.has_handed_over(check):
             raise Ended("incorrect", f"output was not handed over ({check})")
         reply = self._ask(request)
@@ -127,7 +127,7 @@ class PointJudge:
         return reply
 
     def check_rate(self, member: Member) -> None:
-        """Record the device's highest known rates, and what is in doubt of the member's time.
+        """Record the device's highest known rates and any doubts about the member's time.
 
         Raises Ended if the time is impossible for its work, unless other processes were busy meanwhile.
         """
@@ -138,7 +138,7 @@ class PointJudge:
             return
         held = rates.counted(self.point, self.work)
         objection = rates.objection(held, member.latency_s, self.best)
-        if objection and (now := self._rates()):  # the best may be from a slower moment
+        if objection and (now := self._rates()):  # the best rates may come from a slower moment
             self.best = self.pool.roofs[rates.setting(self.point)] = self.best.raised(now)
             objection = rates.objection(held, member.latency_s, self.best)
         member.metrics |= {CEILING_FLOPS: self.best.flops_per_s, CEILING_BYTES: self.best.bytes_per_s}
@@ -148,19 +148,19 @@ class PointJudge:
         member.detail = "; ".join(filter(None, [member.detail, doubt]))
 
     def _known_roof(self) -> Roof | None:
-        """Return the best rates that this run knows of the device, None without memory to measure them."""
+        """Return the device's best rates in this run, None without memory to measure them."""
         setting = rates.setting(self.point)
         if setting not in self.pool.roofs and (now := self._rates()):
             self.pool.roofs[setting] = now
         return self.pool.roofs.get(setting)
 
     def _rates(self) -> Roof | None:
-        """Return the rates of the device now, None if there is no memory to measure them; raises Died."""
+        """Return the device's current rates, None without memory to measure them; raises Died."""
         best = self._ask(Rates(RATES_TURNS, RATES_S, self._draws.core))
         return best if best.flops_per_s else None
 
     def _ask(self, request: Request[R]) -> R:
-        """Return the reply of the judge; raises Died, which is no known fault of a member. Then another is forked."""
+        """Return the reply of the judge; raises Died, which isn't blamed on a member, and replaces the judge."""
         try:
             return self.pool.judge(self.point).ask(request, self._timeout_s, self._heard, stage="reference")
         except Died as death:

@@ -1,4 +1,4 @@
-"""A case in one replicate: its process, how it ended, and its record."""
+"""A case in one replicate: its process, its end, and its record."""
 
 import dataclasses
 import itertools
@@ -18,7 +18,7 @@ from bench.store.environment import Environment
 from bench.store.record import Origin, Record, Samples, reported
 
 _numbers = itertools.count()
-"""Of files for outputs."""
+"""The numbers in names of files for outputs."""
 
 SECOND_DEATH = "second death, in a fresh process"
 NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
@@ -37,11 +37,11 @@ class Ended(Exception):  # noqa: N818 - an outcome that becomes a row
 class Member:
     """A case in one replicate: its process, and its outcome.
 
-    `implementation` is what its process runs, which the case names unless it is the control or a side of a duel, and
-    `point` is where, which is the case's unless that side is another layer. Its outputs are judged in the pool and at
-    the point of `judged_by`, its own by default; it has weights and values from there if it `takes_weights`.
+    Its process runs `implementation`, which the case names except for the control or a side of a duel, at `point`,
+    the case's own unless that side has another layer. Its outputs are judged in the pool and at the point of
+    `judged_by`, its own by default; with `takes_weights` it gets weights and values from there.
     A `thorough` measurement also checks a normal input and inspects a call. `death` says how its process died, if it
-    did. A process that is silent for `timeout_s` ends; `heard(stage)` is called for each of its events.
+    did. A process that is silent for `timeout_s` is ended; `heard(stage)` is called for each of its events.
     """
 
     case: Case
@@ -61,21 +61,21 @@ class Member:
     call_s: float = 0.0
     """The seconds of a call in the warm-up."""
     remark: str = ""
-    """What the implementation says about its precision, if that explains an incorrect output."""
+    """The implementation's remark on its precision, which may explain an incorrect output."""
     doubt: str = ""
-    """What a user of it should know although it is right."""
+    """A warning to its users although it is correct."""
     claims: Claims = field(default_factory=Claims)
     waiting: Waiting = field(default_factory=Waiting)
-    """What its process does between its samples."""
+    """The work of its process between samples."""
     keys: list[int] = field(default_factory=list)
     """The keys of all timings of its samples."""
     kept: Kept | None = None
-    """How many outputs of timed calls it keeps for the judge."""
+    """The outputs of timed calls that it keeps for the judge."""
     point: Point = None  # type: ignore[assignment]
     judged_by: tuple[Pool, Point] = None  # type: ignore[assignment]
     takes_weights: bool = False
     torch_version: str = ""
-    """The version of its torch, if that is not the one of the run's environment."""
+    """The version of its torch, if it differs from the run's environment."""
     pid: int | None = None
     worker: Worker | None = None
     files: dict[str, Path] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Member:
 
     @property
     def is_ok(self) -> bool:
-        """Whether nothing has ended the case."""
+        """Whether the case hasn't ended early."""
         return self.status == "ok"
 
     @property
@@ -97,7 +97,7 @@ class Member:
         return min(self.samples.values_s)
 
     def start(self, number: int) -> None:
-        """Start its process for a replicate; raises Died, which is no known fault of the case."""
+        """Start its process for a replicate; raises Died, which isn't blamed on the case."""
         try:
             self.worker = self.pool.worker(self.point, number)
         except Died as death:
@@ -106,7 +106,7 @@ class Member:
         self.pid = self.worker.pid
 
     def post(self, request: Request[Any], stage: str = "start") -> Worker:
-        """Send a request to its process, which does a stage then; return the process. Raises Died."""
+        """Send a request that begins a stage to its process, and return the process; raises Died."""
         assert self.worker is not None
         self.worker.post(request, stage=stage)
         return self.worker
@@ -122,7 +122,7 @@ class Member:
         return str(self.files[check])
 
     def has_handed_over(self, check: str) -> bool:
-        """Return whether its process has written the outputs of a check, all of them."""
+        """Return whether its process has written all outputs of a check."""
         return check in self.files and self.files[check].exists()
 
     def drop(self, check: str) -> None:
@@ -131,7 +131,7 @@ class Member:
             self.files.pop(check).unlink(missing_ok=True)
 
     def reply(self) -> Any:
-        """Return the reply to the latest request, whose metrics are taken over.
+        """Return the reply to the latest request, and keep its metrics.
 
         Raises Died, and Ended for an outcome that is not ok.
         """
@@ -145,11 +145,11 @@ class Member:
         return reply
 
     def end(self, status: str, detail: str, death: Died | None = None) -> None:
-        """End the case, perhaps by the death of a process."""
+        """End the case with a status; `death` is the death of a process that caused it."""
         self.status, self.detail, self.death = status, detail, death
 
     def record(self, number: int, started_at: str, seed: int, here: Environment) -> Record:
-        """Return its record in a replicate, which has samples if it is ok.
+        """Return its record in a replicate, with samples if it is ok.
 
         If a metric is invalid, the record has the status `error` and keeps the valid metrics.
         """

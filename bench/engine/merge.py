@@ -1,4 +1,4 @@
-"""The shards of a sweep become one run: their journals are lists of records, which are joined."""
+"""Merge the shards of a sweep into one run by joining the records of their journals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from bench.store.files import Lock
 from bench.store.record import Record
 
 BESIDE = f"{short()} compare shows two runs beside each other, pandas.concat joins their tables"
-"""What to do with runs that can't be merged."""
+"""The advice for runs that can't be merged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A run that is merged: its folder, its whole sweep, its environment and its journal."""
+    """A run to merge: its folder, its whole sweep, its environment and its journal."""
 
     folder: Path
     sweep: Sweep
@@ -30,7 +30,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge did: the numbers of records that were there and that were added, and notices about journals."""
+    """The result of a merge: the numbers of earlier and added records, and notices about journals."""
 
     before: int
     added: int
@@ -40,16 +40,16 @@ class Merged:
 
 
 def merge(out: Path, shards: Sequence[Path]) -> Merged:
-    """Add the records of shards to a run, which may be new; the same record again changes nothing.
+    """Add the records of shards to a run, which may be new; records that it has already are left out.
 
-    Raises WrongRequest if a folder is no run, if two runs have two sweeps or two environments, or if they hold two
-    records of one case and process; CannotWrite if the run can't be written.
+    Raises WrongRequest if a folder is not a run, if sweeps or environments differ, or if two different records have
+    the same case and process; CannotWrite if the run can't be written.
     """
     own = [out] if (out / journal.JOURNAL).exists() else []
     sources = [_read(folder) for folder in dict.fromkeys([*own, *shards])]
     for other in sources[1:]:
         _check(sources[0], other)
-    records = _joined(sources)  # all checks come before any change
+    records = _joined(sources)  # check everything before any change
     before = sources[0].contents.records if own else []
     known = {(record.case, record.process) for record in before}
     new = [record for record in records if (record.case, record.process) not in known]
@@ -83,7 +83,7 @@ def _check(first: Source, other: Source) -> None:
 
 
 def _shared(sweep: Sweep) -> dict[str, object]:
-    """Return what parts of one sweep share."""
+    """Return the facts that parts of one sweep share."""
     return {
         "points": {*sweep.points},
         "implementations": {*sweep.implementations},
@@ -94,7 +94,7 @@ def _shared(sweep: Sweep) -> dict[str, object]:
 
 
 def _joined(sources: Sequence[Source]) -> list[Record]:
-    """Return each record once; raises WrongRequest for two of a case and process."""
+    """Return each record once; raises WrongRequest for two different ones of a case and process."""
     records: dict[tuple[Case, int], tuple[Source, Record]] = {}
     for source in sources:
         for record in source.contents.records:
@@ -108,7 +108,7 @@ def _joined(sources: Sequence[Source]) -> list[Record]:
 
 
 def _write(out: Path, sources: Sequence[Source], new: Sequence[Record]) -> None:
-    """Add records to the journal of a run, and write its plan, its environment and its table."""
+    """Add records to a run's journal, and write its plan, environment and table."""
     with Lock(out), refusing(f"{out} can't be written", CannotWrite):
         for source in sources:
             environment.save(source.environment, out)

@@ -1,4 +1,4 @@
-"""A look at the models of points: where their attention is, what it takes, and which shapes they have."""
+"""A look at the models of points: the place, time and shapes of their attention."""
 
 import math
 from collections.abc import Sequence
@@ -21,20 +21,20 @@ from bench.sampling.requests import Describe, Look, Looked, Shape
 from bench.store.looks import Seen
 
 WRONG = ("error", "unsupported")
-"""The ends of a look at a model that can't be used at all; the others come from the machine."""
+"""The statuses of a look at an unusable model; other failures come from the machine."""
 
 SHAPE_S = 300.0
-"""The longest time without a sign of life of a module that is made to see its shapes."""
+"""The longest time without a sign of life while a module is made for its shapes."""
 
 
 class NotSeen(WrongRequest):
-    """A model could not be looked at: there is no memory for it, or its process ended."""
+    """A model could not be looked at, because memory was short or its process ended."""
 
     status = BAD
 
 
 def looking(layers: Sequence[str]) -> closing[Pool]:
-    """Return a context with the processes that look at layers."""
+    """Return a context manager with the processes that look at layers."""
     return closing(Pool(1, (), libraries=libraries(layers)))  # one server: shares hardly depend on the code layout
 
 
@@ -47,11 +47,11 @@ def look(
     heard: Any = unheard,
     most_s: float = math.inf,
 ) -> dict[Point, list[Seen]]:
-    """Return what each of some processes sees at the models of the points; the first also tries the settings.
+    """Return the report of each process on the models of the points; the first process also tries the settings.
 
     `heard(stage)` is called for every event. One process looks at each point; further ones do while they are expected
     to end within `most_s` seconds. Raises WrongRequest if a model can't be made, called or compared, or has no softmax;
-    NotSeen if there is no memory for it or its process ends.
+    NotSeen if memory is short or its process ends.
     """
     looks: dict[Point, list[Seen]] = {point: [] for point in points}
     begin_s, took_s = monotonic.now_s(), 0.0
@@ -67,18 +67,17 @@ def look(
 
 
 def shown(pool: Pool, layers: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return, for modules whose names say their input, the tokens, widths and heads that a call shows.
+    """Return the tokens, widths and heads of modules whose names have an input, and the batch if it is given.
 
-    If a name gives a batch, that is among them. Raises WrongRequest, with a line for each module that can't be made or
-    called.
+    A call of the module shows them. Raises WrongRequest, with a line for each module that can't be made or called.
     """
     usual, unknown = {**DEFAULTS, "threads": facts.default_threads()}, dict.fromkeys(OF_LAYERS, 1)
-    points = [point for layer in layers for point in expand({"layer": layer}, usual, unknown)]  # no size of them counts
+    points = [point for layer in layers for point in expand({"layer": layer}, usual, unknown)]  # sizes don't matter
     return dict(zip(layers, all_of(*(partial(asked, pool, Shape(at), 0, SHAPE_S) for at in points)), strict=True))
 
 
 def asked(pool: Pool, request: Look | Shape, number: int, timeout_s: float, heard: Any = unheard) -> dict[str, Any]:
-    """Return what a worker sees at the module of a point; raises as `look` does."""
+    """Return a worker's report on the module of a point; raises like `look`."""
     reply = replied(pool, request, number, timeout_s, heard)
     if reply.status in WRONG:
         raise WrongRequest(reply.detail)
@@ -90,7 +89,7 @@ def asked(pool: Pool, request: Look | Shape, number: int, timeout_s: float, hear
 def replied(
     pool: Pool, request: Look | Shape | Describe, number: int, timeout_s: float, heard: Any = unheard
 ) -> Looked:
-    """Return how a look of a worker at the module of a point ended; `raised` is empty if its process died."""
+    """Return the result of a worker's look at the module of a point; `raised` is empty if its process died."""
     try:
         with pool.worker(request.point, number) as worker:
             return worker.ask(request, timeout_s, heard)

@@ -23,13 +23,13 @@ from bench.sampling.requests import Check, Checked, Warm
 from impls.catalogue import name_of
 
 MODULE = f"{SUITE}.measure.server"
-"""The module of a server; it is not imported here, because it imports torch."""
+"""The module of a server, which isn't imported here because it imports torch."""
 
 CACHE = "compiled"
-"""The folder of the compiler's cache, which all processes of a run share."""
+"""The folder of the compiler's cache, shared by all processes of a run."""
 
 WARM_S = 300.0
-"""The most seconds for the first use of the compiler."""
+"""The most seconds for using the compiler for the first time."""
 
 CHECK_S = 120.0
 """The most seconds for importing the implementations."""
@@ -37,11 +37,11 @@ CHECK_S = 120.0
 PREFIX = "attention-bench-"
 
 LOCK = "owner.lock"
-"""The file in a temporary folder that its owner keeps locked while it lives."""
+"""The file in a temporary folder that its owner keeps locked while it runs."""
 
 
 class Settings(NamedTuple):
-    """What holds from the start of a process."""
+    """The settings that a process has from its start."""
 
     allocator: str
     threads: int
@@ -54,10 +54,10 @@ class Settings(NamedTuple):
 
 
 class Servers:
-    """The servers of some settings, one for each replicate of a point; they start together, by a function.
+    """The servers with the same settings, one for each replicate of a point; `start` starts one.
 
-    The first ones, one per core, fill the compiler's cache; the others read it. If one of them dies, all end, and start
-    anew when needed.
+    They start together. The first ones, one per core, fill the compiler's cache; the others read it. If one dies, all
+    end, and start again when needed.
     """
 
     def __init__(self, size: int, start: Callable[[], Server], warm: Warm) -> None:
@@ -69,13 +69,13 @@ class Servers:
         self._plain: Worker | None = None
 
     def begin(self) -> None:
-        """Begin to start them, unless they are there, and don't wait for them; raises Died."""
+        """Begin to start missing servers, without waiting for them; raises Died."""
         with self._all_or_none():
             while len(self._each) < self._size:
                 self._each.append(self._start())
 
     def wait(self) -> None:
-        """Wait until those that have begun to start do nothing more, the first ones before the others; raises Died."""
+        """Wait until all starting servers are idle, the first ones before the others; raises Died."""
         if self._is_ready or not self._each:
             return
         with self._all_or_none():
@@ -90,7 +90,7 @@ class Servers:
         self._is_ready = True
 
     def fork(self, role: str, number: int = 0) -> Worker:
-        """Return a new process for a replicate of this number; raises Died."""
+        """Return a new process for the replicate with this number; raises Died."""
         self.begin()
         self.wait()
         with self._all_or_none():
@@ -99,7 +99,7 @@ class Servers:
     def plain(self) -> Worker:
         """Return the process that was forked first, before any library was imported; raises Died.
 
-        One that was forked later could not ask CUDA about the GPUs. It ends with the servers.
+        A process that is forked later can't ask CUDA about the GPUs. This one ends with the servers.
         """
         self.begin()
         self.wait()
@@ -108,13 +108,13 @@ class Servers:
 
     def close(self) -> None:
         """End all of them."""
-        for each in (*self._each, *filter(None, [self._plain])):  # a server may be busy for long: nobody waits for it
+        for each in (*self._each, *filter(None, [self._plain])):  # a server may be busy for long: don't wait for it
             each.close()
         self._each, self._plain, self._is_ready = [], None, False
 
     @contextmanager
     def _all_or_none(self) -> Iterator[None]:
-        """End all if one dies. A process that the system refuses to start has died too, and leaves the others."""
+        """End all if one dies. If the system refuses to start a process, raise Died and keep the others."""
         try:
             yield
         except OSError as error:
@@ -125,13 +125,13 @@ class Servers:
 
 
 class Pool:
-    """The processes of a run: `size` servers for each combination of settings, and what they fork.
+    """The processes of a run: `size` servers for each combination of settings, and the processes that they fork.
 
-    Each server serves one replicate of every point: the processes that it forks have one code layout, those of another
-    replicate another one. Those of a kind of device that is not forked warm have imported torch, and no compiler and no
-    library. `python` is the interpreter of another environment, None means this one. `libraries` are those that models
-    come from; a server imports them before it forks. `paths` are folders that come first where modules are searched.
-    With gradients a server also imports what torch imports for them.
+    Each server serves one replicate of every point, so the processes of one replicate have the same code layout, and
+    other replicates another. For a kind of device that isn't forked warm they have imported torch but no compiler and
+    no library. `python` is the interpreter of another environment, None for this one. `libraries` are the models'
+    libraries, which a server imports before it forks. `paths` are folders that are searched first for modules.
+    With gradients a server also imports the modules that torch needs for them.
     """
 
     def __init__(
@@ -151,12 +151,12 @@ class Pool:
         self.paths = paths
         self.with_gradients = with_gradients
         self.roofs: dict[str, Roof] = {}
-        """The best rates that this run has measured, by setting of a device."""
+        """The best rates measured in this run, by setting of a device."""
         self._servers: dict[Settings, Servers] = {}
         self._judges: dict[Point, Worker] = {}
         self._stack = ExitStack()
         self.folder = self._stack.enter_context(scratch())
-        """The folder for the outputs of this run's processes; it is removed with the pool."""
+        """The folder for the outputs of this run's processes, removed with the pool."""
         self.cache = self.folder / CACHE
         """The folder of the compiler's cache."""
 
@@ -168,21 +168,21 @@ class Pool:
         return cls(sweep.effort.processes, sweep.implementations, libraries=needed, with_gradients=trained)
 
     def begin(self, point: Point) -> None:
-        """Begin to start the servers of a point, unless they are there, and don't wait for them.
+        """Begin to start missing servers of a point, without waiting for them.
 
-        What can't be started is said when it is needed.
+        A failure to start is raised when the server is needed.
         """
         with suppress(Died):
             self._of(point).begin()
 
     def settle(self) -> None:
-        """Wait until the servers that have begun to start do nothing more; one that can't start is said later."""
+        """Wait until all starting servers are idle; a failure to start is raised later."""
         for servers in self._servers.values():
             with suppress(Died):
                 servers.wait()
 
     def keep(self, points: Iterable[Point]) -> None:
-        """End the servers of settings that none of these points has."""
+        """End the servers whose settings none of these points has."""
         unneeded = {*self._servers} - {Settings.of(point) for point in points}
         if unneeded:
             self.dismiss()
@@ -190,33 +190,33 @@ class Pool:
             self._servers.pop(settings).close()
 
     def worker(self, point: Point, number: int = 0) -> Worker:
-        """Return a new process for a replicate of the point, in which nothing of the implementation is imported.
+        """Return a new process for a replicate of the point, without the implementation imported.
 
-        At the first call all of the point's servers start together. Raises Died if one doesn't start.
+        The first call starts all of the point's servers together. Raises Died if one doesn't start.
         """
         return self._of(point).fork("worker", number)
 
     def judge(self, point: Point) -> Worker:
-        """Return the judge of a point, which stays until it is dismissed. Raises Died if it doesn't start."""
+        """Return the judge of a point, which lives until it is dismissed; raises Died if it doesn't start."""
         if point not in self._judges:
             self._judges[point] = self._of(point).fork("judge")
         return self._judges[point]
 
     def dismiss(self, keep: Point | None = None) -> None:
-        """End the judges, except that of a point to keep."""
+        """End the judges, except the one of the point `keep`."""
         for point in {*self._judges} - {keep}:
             self.replace(point)
 
     def replace(self, point: Point) -> None:
-        """End the judge of a point, and fork another one at the next request."""
+        """End the judge of a point; the next request forks another."""
         if worker := self._judges.pop(point, None):
             worker.close()
 
     def check(self, points: Sequence[Point], needed: Sequence[str] = ()) -> Checked:
-        """Return the facts about the machine that a worker's torch knows, and what it imports.
+        """Return the facts about the machine and its imports that a worker's torch reports.
 
         Raises WrongRequest if no process starts, if one can't import a `needed` implementation, if only one process at
-        a time can use a GPU of the points, or if torch can use no device of them.
+        a time can use a GPU of the points, or if torch can't use any of their devices.
         """
         devices = list(dict.fromkeys(point.device for point in points if point.kind is CUDA))
         layers = [*dict.fromkeys(point.layer for point in points if needed and layer_of(point.layer).is_users)]
@@ -256,7 +256,7 @@ class Pool:
         return Server(started(MODULE, variables, self.python))
 
     def _warm(self, kind: str) -> Warm:
-        """Return the request to a server to use once what the processes that it forks will use."""
+        """Return the request that warms up a server: it uses once what its forked processes will use."""
         traces = bool(self.libraries) or any(name_of(name).entry.compiles for name in self.implementations)
         if KINDS[kind].is_forked_warm:
             return Warm(traces, self.with_gradients, self.implementations, self.libraries)
@@ -265,9 +265,9 @@ class Pool:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Return a new temporary folder, which is locked while this process lives; those of dead processes go."""
+    """Yield a new temporary folder, locked while this process lives; folders of dead processes are removed."""
     for lock in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{LOCK}"):
-        with suppress(OSError), lock.open("rb+") as file:  # it lives, or is another user's
+        with suppress(OSError), lock.open("rb+") as file:  # its owner lives, or is another user
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(lock.parent)
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:

@@ -33,7 +33,7 @@ class Process:
         if self.descriptor is not None:
             poll = select.poll()
             poll.register(self.descriptor, select.POLLIN)
-            return bool(poll.poll(within_s * 1000))  # it isn't reaped: its id must not be reused
+            return bool(poll.poll(within_s * 1000))  # don't reap it: its id must not be reused
         deadline = time.monotonic() + within_s
         while not (has_ended := _is_dead(self.pid)) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -44,7 +44,7 @@ class Process:
         if self._code is None:
             _end_descendants(self.pid)
             for kill in (os.killpg, os.kill):  # a process that was just forked has no group yet
-                with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left, or only dead ones
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # none is left, or only dead ones
                     kill(self.pid, signal.SIGKILL)
             self._code = self._reap(self.pid)
             if self.descriptor is not None:
@@ -53,7 +53,7 @@ class Process:
 
 
 def launch(command: Sequence[str], log: IO[bytes], variables: Mapping[str, str], inherited: Sequence[int]) -> Process:
-    """Return a new process that reads nothing, writes to `log`, and inherits the descriptors in `inherited`.
+    """Return a new process without input that writes to `log` and inherits the descriptors in `inherited`.
 
     Raises OSError if it can't be started.
     """
@@ -70,7 +70,7 @@ def launch(command: Sequence[str], log: IO[bytes], variables: Mapping[str, str],
 
 
 def _end_descendants(pid: int) -> None:
-    """Kill what a process has started, in any session, while it lives: on Linux it has adopted what is left of them."""
+    """Kill a living process's descendants in any session; on Linux it has adopted the orphans among them."""
     with contextlib.suppress(psutil.Error):
         for each in psutil.Process(pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""The race over the points of a run: a base for each, then further replicates where an answer is soonest good."""
+"""The race over the points of a run: a base for each, then further replicates where they soonest give a good answer."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -12,11 +12,11 @@ from bench.plan.layers import flops
 from bench.sampling.rounds import LEAST_ROUNDS, Length
 
 UNKNOWN_GROWTH = 3.0
-"""How many times as much as was measured is expected to be needed if nothing tells."""
+"""The expected further data, as a multiple of the data so far, if it can't be estimated."""
 
 
 def work(point: Point) -> float:
-    """Return how long a point takes beside the smallest one, which takes 1."""
+    """Return how long a point takes relative to the smallest one, which takes 1."""
     return 1.0 + float(flops(point) or 0) / point.kind.doubling_flops
 
 
@@ -26,7 +26,7 @@ Answered = Callable[[Point, Answer], None]
 
 @dataclass
 class Entry:
-    """A point in a race, its latest answer, and what a replicate of it takes.
+    """A point in a race, its latest answer, and the cost of a replicate.
 
     In the latest replicate a member took `beside_s` seconds outside the rounds and `round_s` in each of the
     `latest_rounds`. The next replicate takes sqrt(process cost / round cost * round variance / process variance)
@@ -47,17 +47,17 @@ class Entry:
 
     @property
     def bound(self) -> float:
-        """The bound of the answer, infinite if it isn't known."""
+        """The bound of the answer, infinite if unknown."""
         return math.inf if math.isnan(self.answer.bound) else self.answer.bound
 
     @property
     def least_s(self) -> float:
-        """The seconds of the shortest replicate."""
+        """The seconds of the shortest possible replicate."""
         return self.members * (self.beside_s + LEAST_ROUNDS * self.round_s)
 
     @property
     def expected_s(self) -> float:
-        """The seconds until the answer is expected to be good, in replicates of so many rounds."""
+        """The expected seconds until the answer is good, in replicates of `rounds` rounds."""
         replicates = sum(
             max(1.0, (UNKNOWN_GROWTH if math.isnan(growth) else growth) * self.answer.replicates)
             for growth in self.answer.needed
@@ -68,12 +68,12 @@ class Entry:
 class Race:
     """The race of a run until all points have a good answer or the time is up.
 
-    The point whose answer is soonest good comes first; if none is expected to be so in time, that with the largest
-    bound. All points get a rough answer first; only then the race goes on to a finer bound.
-    `end_s` is the time of the monotonic clock at which it ends; the base is taken all the same, unless the time was
-    asked for: then a base waits for another session if it isn't expected to end in time, so that the others are
-    measured well. Every point has an answer from its base on, so a race can be stopped at any moment. One that goes on
-    later begins with what is known.
+    The point that is expected to have a good answer soonest comes first, or without one in time the point with the
+    largest bound. All points get a rough answer before the race goes on to a finer bound.
+    `end_s` is its end on the monotonic clock. Bases are taken even after it, unless the user set the time: then a base
+    that isn't expected to end in time waits for another session, so that the others are measured well.
+    Every point has an answer from its base on, so a race can be stopped at any moment. A resumed race uses earlier
+    results.
     """
 
     def __init__(self, run: Measuring, points: Sequence[Point], end_s: float, answered: Answered) -> None:
@@ -84,7 +84,7 @@ class Race:
         self._bound = rough(run.sweep.effort.bound)
         self._poolings = 0
         self._replicate_s = 0.0
-        # points of little work come first, so that there are answers soon
+        # points with little work come first, so that there are answers soon
         self._entries = [Entry(point) for point in sorted(points, key=work)]
 
     def measured(self) -> Iterator[Point]:
@@ -99,7 +99,7 @@ class Race:
         yield from self._points
 
     def _measure_on(self) -> None:
-        """Measure on until all answers are good or the time is up."""
+        """Measure further replicates until all answers are good or the time is up."""
         while entries := [entry for entry in self._entries if entry.members and entry.least_s < self._left_s]:
             in_time = [entry for entry in entries if entry.expected_s < self._left_s]
             soonest = min(in_time, key=lambda entry: entry.expected_s, default=None)
@@ -110,10 +110,10 @@ class Race:
         return self._end_s - monotonic.now_s()
 
     def _base(self, entry: Entry) -> bool:
-        """Take the base of a point, and return True; False if it waits.
+        """Take the base of a point and return True, or return False if it waits.
 
-        It is expected to take as long as the latest replicates by its work, of which the first compiles too. The first
-        base that a session takes never waits.
+        Its expected time is the latest replicate's, scaled by its work; the first replicate also compiles. The first
+        base of a session never waits.
         """
         effort = self._run.sweep.effort
         expected_s = effort.processes * self._replicate_s * work(entry.point)
@@ -129,14 +129,14 @@ class Race:
         return True
 
     def _measure_next(self, entry: Entry) -> None:
-        """Measure the candidates of a point in one more replicate, as far as there is time."""
+        """Measure the candidates of a point in one more replicate, which the remaining time may shorten."""
         room_s = self._left_s - entry.members * entry.beside_s
         rounds_s = min(entry.members * entry.rounds * entry.round_s, room_s)
         self._measure(entry, entry.answer.candidates, Length(rounds_s), with_baseline=False)
         self._answer(entry)
 
     def _measure(self, entry: Entry, names: Sequence[str], length: Length, *, with_baseline: bool = True) -> float:
-        """Take a replicate, note what it cost, and return its seconds."""
+        """Take a replicate, note its cost, and return its seconds."""
         began_s = monotonic.now_s()
         done = self._run.replicate(entry.point, names, length, with_baseline=with_baseline)
         took_s = monotonic.now_s() - began_s
@@ -146,7 +146,7 @@ class Race:
         return took_s
 
     def _answer(self, entry: Entry) -> None:
-        """Answer at a point, and at all others if the errors of all have changed."""
+        """Update the answer at a point, and at all others if their errors have changed."""
         summary, bound = self._run.summary, self._bound
         entry.answer = self._run.answer(entry.point, bound)
         if entry.round_s:

@@ -1,7 +1,7 @@
-"""One replicate of a point: a process for each implementation, which take samples in rounds when they are asked.
+"""One replicate of a point: a process for each implementation, which takes samples in rounds on request.
 
-The way is the same for all: expected outputs, preparation, comparison, rounds, last checks, comparison. The engine only
-asks and waits, so that nothing runs beside a sample.
+The steps are expected outputs, preparation, comparison, rounds, last checks, comparison. The engine only sends requests
+and waits, so that nothing runs beside a sample.
 """
 
 import os
@@ -27,15 +27,15 @@ from bench.store.record import Samples
 from impls.catalogue import name_of
 
 WARM_UP_SHARE = 1 / 3
-"""The largest part of the rounds' time for the warm-up: each implementation was called before, for its check."""
+"""The largest share of the rounds' time for the warm-up; each implementation was called before, for its check."""
 
 REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
 
 LONG_IMPORT_S = 2.0
-"""An import that takes longer is worth a line: each process pays it."""
+"""A longer import is reported, because each process pays for it."""
 
 NOT_ALONE = "the other side could not be measured"
-"""Why a side of a duel is skipped."""
+"""The reason why a side of a duel is skipped."""
 
 Heard = Callable[[str, str], None]
 """`heard(implementation, stage)` is called for every event; the implementation is "" for the reference."""
@@ -44,15 +44,15 @@ CpuCore = int | None
 """The core of a process, None if the system chooses it."""
 
 Begin = Callable[[Member, CpuCore], Worker]
-"""A function that asks a member's process for a step on a core, and returns the process."""
+"""A function that requests a step on a core from a member's process, and returns the process."""
 
 
 class Replicate:
     """The measurement of the members in one replicate; the members hold the results.
 
-    `baseline` is the one among them that the others are compared with, None if it is not there.
-    `seed` is that of weights and inputs; `number` is that of the replicate at its points. `rounds` are the rounds
-    that it took, in `rounds_s` seconds.
+    `baseline` is the member that the others are compared with, None without one.
+    `seed` is the seed of weights and inputs; `number` numbers the replicate at its point. It took `rounds` rounds in
+    `rounds_s` seconds.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Replicate:
         self._length = length
         self._number = number
         self._heard = heard
-        # the processes know the seed, and must not know what is drawn
+        # the processes know the seed, and must not know these draws
         self._rng = random.Random(random.SystemRandom().getrandbits(64))  # noqa: S311
         self._point = members[0].case.point
         self._cores: list[CpuCore] = [*_cores(self._point)]
@@ -108,14 +108,14 @@ class Replicate:
 
     def _measure(self, *, together: bool) -> None:
         if not self._point.kind.is_forked_warm:
-            self._start_all()  # they arrive while judges compute what is expected
+            self._start_all()  # they start while judges compute the expected outputs
         for judge in self._judges.values():
             judge.begin()
         for member in self._members:
             if member.worker is not None and member.is_ok:
                 with self._ending(member):
                     member.reply()
-        # the order is random: a member that was prepared later was seen to be faster, the last by 1.3 % than the first
+        # the order is random because members that were prepared later were faster, the last by 1.3 % than the first
         everyone = self._rng.sample(self._members, len(self._members))
         self._on_cores(everyone, self._preparing, self._prepared)
         active = [member for member in self._members if member.is_ok]
@@ -136,14 +136,14 @@ class Replicate:
         return self._judges[member.judged_by]
 
     def _start_all(self) -> None:
-        """Start all members side by side: each needs seconds until it can use its device and the compiler."""
+        """Start all members together, because each needs seconds until it can use its device and the compiler."""
         for member in self._members:
             with self._ending(member):
                 member.start(self._number)
                 member.post(Arrive(member.point, member.implementation, str(member.pool.cache)))
 
     def _on_cores(self, members: Sequence[Member], begin: Begin, end: Callable[[Member], None]) -> None:
-        """Take members through a step, one on each core at a time; one that ends in it is closed."""
+        """Take members through a step, one on each core at a time; a member that ends in it is closed."""
         waiting, idle = [each for each in members if each.is_ok], [*self._cores] or [None]
         busy: dict[Worker, tuple[Member, CpuCore]] = {}
         while waiting or busy:
@@ -162,7 +162,7 @@ class Replicate:
                 member.close()
 
     def _preparing(self, member: Member, core: CpuCore) -> Worker:
-        """Return the process of a member after the request to prepare it on a core; raises Died."""
+        """Request a member's preparation on a core, and return its process; raises Died."""
         if member.worker is None:
             member.start(self._number)
         judge, inputs = self._judge(member), self._judge(member).inputs(member)
@@ -182,7 +182,7 @@ class Replicate:
         return member.post(request)
 
     def _prepared(self, member: Member) -> None:
-        """Compare the first outputs of a member that is prepared; raises Ended."""
+        """Compare the first outputs of a prepared member; raises Ended."""
         prepared: Prepared = member.reply()
         member.calls, member.call_s, member.remark = prepared.calls, prepared.call_s, prepared.remark
         member.doubt = doubts(prepared)
@@ -191,7 +191,7 @@ class Replicate:
         member.metrics |= max(results, key=lambda result: result["error"] / result["tolerance"])
 
     def _take_rounds(self, active: Sequence[Member]) -> None:
-        """Take samples in rounds for as long as the replicate takes; one that fails leaves the rounds."""
+        """Take samples in rounds for the replicate's time; a member that fails leaves the rounds."""
         if not active:
             return
         self._interference = Interference(self._point.threads, partial(_own_s, [*map(_process, active)]))
@@ -203,7 +203,7 @@ class Replicate:
         def failed(member: Member, error: Exception) -> None:
             with self._ending(member):
                 raise error
-            member.close()  # it may have work or threads that slow the others
+            member.close()  # its work or threads may slow the others
 
         turns = {member: partial(self._sample, member) for member in active}
         begin = monotonic.now_s()
@@ -213,7 +213,7 @@ class Replicate:
         self.rounds_s = monotonic.now_s() - begin
 
     def _sample(self, member: Member) -> tuple[Sampled, float]:
-        """Return one sample of a member, and other processes' share of cores; raises Ended."""
+        """Return one sample of a member, and the other processes' share of cores; raises Ended."""
         member.heard("rounds")
         keys = [self._rng.getrandbits(KEY_BITS) for _ in range(self._timings)]
         member.keys += keys
@@ -232,7 +232,7 @@ class Replicate:
         return sampled, others
 
     def _finishing(self, member: Member, core: CpuCore) -> Worker:
-        """Return the process of a member after the request for its last calls on a core; raises Ended."""
+        """Request a member's last calls on a core, and return its process; raises Ended."""
         if self._point.kind.is_timed_by_host and (objection := member.claims.of_all(self._point.threads)):
             raise Ended("error", objection)
         return member.post(Finish(member.latency_s, core, member.new_files([TIMED, AFTERWARDS])), stage="last calls")
@@ -243,7 +243,7 @@ class Replicate:
         try:
             member.reply()
         except Ended:
-            if member.has_handed_over(TIMED):  # a wrong output says more than another objection
+            if member.has_handed_over(TIMED):  # a wrong output matters more than another objection
                 judge.compare_timed(member)
             if member.has_handed_over(AFTERWARDS):
                 judge.compare(member, AFTERWARDS)
@@ -253,14 +253,14 @@ class Replicate:
 
     @contextmanager
     def _ending(self, member: Member) -> Iterator[None]:
-        """End the member with an Ended that is raised inside; the death of a judge is one of the member."""
+        """End the member if Ended or Died is raised inside; a judge's death also ends the member."""
         try:
             yield
         except Ended as end:
             member.end(end.status, end.detail)
         except Died as death:
             member.end(death.status, death.detail, death)
-            with suppress(Died):  # the next judge needs the expected outputs for the other members
+            with suppress(Died):  # a new judge needs the expected outputs for the other members
                 self._judge(member).expect()
 
 
@@ -270,12 +270,12 @@ def _process(member: Member) -> Worker:
 
 
 def _own_s(processes: Sequence[Worker]) -> float:
-    """Return the processor's seconds that this process and these have used."""
+    """Return the CPU seconds that this process and these have used."""
     return time.process_time() + sum(each.cpu_s for each in processes)
 
 
 def doubts(prepared: Prepared) -> str:
-    """Return what a user of an implementation should know although it is right, empty if there is nothing."""
+    """Return warnings to users of an implementation although it is correct; empty without any."""
     words = [REUSES] if prepared.reuses else []
     if prepared.import_s > LONG_IMPORT_S:
         words.append(f"its import takes {prepared.import_s:.0f} s in every process")
@@ -299,10 +299,10 @@ def _samples(by_round: Mapping[int, tuple[Sampled, float]]) -> Samples:
 
 
 def _cores(point: Point) -> list[int]:
-    """Return the cores of which members of a point need one each; none if they may use any core.
+    """Return the cores that members of a point are pinned to, one each; empty if they may use any core.
 
-    All take samples on the same one, random for each replicate: a busy process on one of two cores would slow only some
-    of them, and an A/A ratio was seen to be wrong by a third. With several threads they use most cores anyway.
+    All take samples on the same core, random for each replicate. Otherwise a busy process on one of two cores slows
+    only some of them, and an A/A ratio was wrong by a third. With several threads they use most cores anyway.
     """
     if not point.kind.has_cores or point.threads > 1 or not hasattr(os, "sched_getaffinity"):
         return []

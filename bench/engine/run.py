@@ -1,4 +1,4 @@
-"""A run: a folder in which a sweep is measured, its records so far, and what is missing there."""
+"""A run: a folder in which a sweep is measured, its records so far, and the missing ones."""
 
 import dataclasses
 import os
@@ -37,29 +37,29 @@ from bench.store.journal import latest
 from bench.store.record import Origin, Record
 
 LEAST_RACE_S = 30.0
-"""A race with fewer seconds left, about the start of its servers and a replicate, does not go on in a new session."""
+"""A race with fewer seconds left isn't resumed: starting its servers and one replicate take about as long."""
 
 PAIR = 2
-"""The members of a replicate in which one that runs out of memory doesn't fit at all."""
+"""The size of a replicate in which a member that runs out of memory doesn't fit at all."""
 
 MOST_DEATHS = 2
-"""The deaths of a case's process after which it is not tried again: one may have come from outside."""
+"""The deaths of a case's process after which it isn't tried again; a single one may have come from outside."""
 
 Heard = Callable[[Point, int, str, str], None]
 """`heard(point, process, implementation, stage)` is called for every event from a worker."""
 
 
 class Run:
-    """A measurement of a sweep into a run folder; it is a context manager, inside which points are measured.
+    """A measurement of a sweep into a run folder, as a context manager inside which points are measured.
 
     Inside it only this process may write into the folder. Entering it raises WrongRequest if the sweep has more threads
-    than there are cores, if another process writes into the folder, or if it has another sweep or results that were
-    measured under other conditions; CannotWrite if the folder can't be written. `warnings` lists problems of the
-    machine and faults of the folder.
+    than there are cores, if another process writes into the folder, or if the folder has another sweep or was measured
+    under other conditions; CannotWrite if the folder can't be written. `warnings` lists problems of the machine and
+    faults of the folder.
     With `extend` the sweep may add to the folder's own. With `retry_failed` all cases that failed in an earlier session
-    are tried again; without it only those that are not known to be the cause of their failure.
+    are tried again; without it only those that may not be the cause of their failure.
     With `needs_all` entering also raises WrongRequest if an implementation can't be imported; without it only its cases
-    end. `pools` are those of its processes, the baseline's first; without them it makes its own.
+    fail. `pools` have its processes, the baseline's first; without them it makes its own.
     `heard` is called for every event from a worker; its implementation is "" if none is running.
     """
 
@@ -117,14 +117,14 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """End all workers, write what is not yet in results.csv, and unlock the folder."""
+        """End all workers, bring results.csv up to date, and unlock the folder."""
         for pool in self._pools:
             pool.close()
-        with self._stack, suppress(WrongRequest):  # the journal has everything
+        with self._stack, suppress(WrongRequest):  # the journal has everything anyway anyway
             self.tabulate()
 
     def _read(self) -> Sweep:
-        """Lock the folder, read its journal, and return the plan that it gets; this needs no worker."""
+        """Lock the folder, read its journal, and return its new plan; this needs no worker."""
         self._stack.enter_context(self._lock)
         path = self.contents.path
         if path.exists():
@@ -138,10 +138,10 @@ class Run:
         return planned
 
     def observe(self) -> tuple[Environment, list[str]]:
-        """Return what this machine is and the state in which it was seen, and warnings.
+        """Return this machine's environment with its current state, and warnings.
 
-        A run that has nothing to do, or too little time left for it, starts no server and measures nothing; it must be
-        of this machine all the same.
+        A run without anything left to do, or without time for it, starts no server and measures nothing, but it must
+        come from this machine.
         """
         before = environment.load(self.folder)
         if before and self._has_nothing_to_do():
@@ -158,7 +158,7 @@ class Run:
         ]
 
     def _open(self, planned: Sweep) -> None:
-        """Write the plan and the environment, unless the folder's records are of another one."""
+        """Write the plan and the environment; raises WrongRequest for records from another environment."""
         self._check_origin()
         with refusing(f"the run folder {self.folder} can't be written", CannotWrite):
             environment.save(self.environment, self.folder)
@@ -186,11 +186,11 @@ class Run:
         return [*dict.fromkeys(point.device for point in self.sweep.points if not point.kind.has_cores)]
 
     def late_warnings(self) -> list[str]:
-        """Return what is seen at the end of the run that disturbed it: another process on one of its GPUs."""
+        """Return warnings at the end of the run about other processes on its GPUs."""
         return nvml.late_warnings(self._gpus)
 
     def _observed(self, state: dict[str, Any]) -> Environment:
-        """Return the environment of this machine in a state; raises WrongRequest if nothing can be measured here."""
+        """Return this machine's environment with a state; raises WrongRequest if nothing can be measured here."""
         checked = self._pool.check(self.sweep.points, self._needed)
         named: dict[str, Any] = {}
         if checked.modules:
@@ -206,11 +206,11 @@ class Run:
         return is_over or all(self.answer(point, effort.bound).is_good for point in points)
 
     def answer(self, point: Point, bound: float) -> Answer:
-        """Return who is named at a point so far, and who is measured on until that can cost `bound` at most."""
+        """Return the answer at a point so far, with the candidates until its bound is at most `bound`."""
         return self.summary.answer(point, bound)
 
     def finished(self) -> list[Point]:
-        """Return the points that are completely measured; in a race, those that have an answer."""
+        """Return the completely measured points; in a race, those that have an answer."""
         return [point for point in self.sweep.points if not self.missing(point)]
 
     def measured_cases(self) -> int:
@@ -221,7 +221,7 @@ class Run:
         )
 
     def leave_out(self, point: Point, processes: int) -> None:
-        """Write a record for each new case that can't fit into the free memory, or ran out of it with fewer tokens."""
+        """Write a record for each new case that can't fit into the free memory or ran out of it with fewer tokens."""
         missing = self.missing(point, processes)
         self._dismiss(point)
         new = {name: self.sweep.computed_by(name) for name in missing if self.is_new(Case(point, name))}
@@ -231,7 +231,7 @@ class Run:
         self.write([Record(Case(point, name), number, "skipped", origin, why) for name, why in reasons.items()])
 
     def _ran_out(self, point: Point) -> dict[str, str]:
-        """Return the implementations that ran out of memory at the same point with fewer tokens, each with a reason."""
+        """Return the implementations that ran out of memory at the same point with fewer tokens, with reasons."""
         short = [at for at, records in self._by_point.items() if any(each.status == "oom" for each in records)]
         fewer = [at for at in short if at.num_tokens < point.num_tokens and is_like(at, point)]
         return {
@@ -242,10 +242,10 @@ class Run:
         }
 
     def measured(self, points: Sequence[Point] = (), answered: Answered = unheard) -> Iterator[Point]:
-        """Measure points, all of the sweep without any, and yield each when nothing more is measured at it.
+        """Measure points (by default the whole sweep), and yield each when it is done.
 
-        It follows the schedule of the sweep's effort. `answered` is called after each answer in a race. Each process's
-        records are in the journal at once, and results.csv is written at the end. Raises CannotWrite if that fails.
+        The sweep's effort determines the schedule. `answered` is called after each answer in a race. Records are in the
+        journal after each process, and results.csv is written at the end. Raises CannotWrite if that fails.
         """
         points, effort = points or self.sweep.points, self.sweep.effort
         if effort.race:
@@ -255,14 +255,14 @@ class Run:
         self.tabulate()
 
     def end_s(self, points: int) -> float:
-        """Return the time of the monotonic clock at which a race over so many points ends.
+        """Return the end of a race over this many points on the monotonic clock.
 
-        What was measured in earlier sessions counts.
+        Earlier sessions count.
         """
         return self._begin_s + self.sweep.effort.seconds(points)
 
     def records(self, point: Point) -> list[Record]:
-        """Return the valid records of a point, in the order in which they were measured."""
+        """Return the valid records of a point in the order of their measurement."""
         return latest(self._by_point.get(point, []))
 
     def next_process(self, point: Point) -> int:
@@ -283,10 +283,10 @@ class Run:
         }
 
     def missing(self, point: Point, processes: int | None = None) -> list[str]:
-        """Return what needs more processes at a point; in a race, without what is far behind in the first of them.
+        """Return the names that need more processes at a point; in a race, without those far behind in the first.
 
-        `processes` is the number to reach, if not the sweep's. A process without a result of the baseline gives no
-        ratio, so it doesn't count, unless the baseline failed.
+        `processes` is the number to reach, the sweep's by default. A process without a result of the baseline gives no
+        ratio, so it doesn't count unless the baseline failed.
         """
         sweep, failed = self.sweep, self.failed(point)
         good: dict[str, set[int]] = {}
@@ -301,7 +301,7 @@ class Run:
         return [name for name in missing if name not in behind]
 
     def rows(self, point: Point) -> list[Row]:
-        """Return the rows of the implementations of a measured point; their errors are by the points so far."""
+        """Return the rows of a measured point's implementations, with errors from all points so far."""
         return [row for row in self.summary.rows(point) if row["implementation"] != CONTROL]
 
     @property
@@ -311,13 +311,13 @@ class Run:
 
     @property
     def saved(self) -> AnalysedRun:
-        """The run for pages and tables, with what its records say: nothing of it is read a second time."""
+        """The run for pages and tables, without reading its records a second time."""
         if self._saved is None:
             self._saved = AnalysedRun(self.folder, contents=self.contents, summary=self.summary)
         return self._saved
 
     def tabulate(self) -> None:
-        """Write results.csv unless it has all records; raises CannotWrite if it can't be written."""
+        """Write results.csv unless it is up to date; raises CannotWrite if it can't be written."""
         count = len(self.contents.records)
         if self._tabulated is None or self._tabulated >= count:
             return
@@ -347,16 +347,16 @@ class Run:
         own = self._by_point.setdefault(point, [])
         own += records
         self.summary.put(in_order(own, self.sweep))
-        self._saved = None  # the errors of each point follow from all records
+        self._saved = None  # each point's errors depend on all records
 
     def end_unneeded(self, point: Point) -> None:
-        """End the servers of settings that neither this point of the sweep has nor a later one."""
+        """End the servers whose settings neither this point nor a later one of the sweep has."""
         points = self.sweep.points
         for pool in self._pools:
             pool.keep(points[points.index(point) :])
 
     def replicate(self, point: Point, names: Sequence[str], length: Length, *, with_baseline: bool = True) -> Replicate:
-        """Measure implementations at a point in one more replicate, beside the baseline or without it.
+        """Measure implementations at a point in one more replicate, with or without the baseline.
 
         A baseline that failed is not measured again.
         """
@@ -369,22 +369,22 @@ class Run:
         replicate = Replicate(members, baseline, length, self.seed(point), number, heard=heard)
         replicate.measure(self.sweep.effort.timeout_s, together=self.needs_both)
         again = self.retries.take(members)
-        # without the baseline nothing has a ratio, and in a duel nothing without the other side: then all are
+        # without the baseline (in a duel, either side) there are no ratios, so all members are measured again
         if baseline not in again and not (self.needs_both and again):
             ended = [each for each in members if each not in again]
             self.write([each.record(number, replicate.started, replicate.seed, self.environment) for each in ended])
         return replicate
 
     def _dismiss(self, point: Point) -> None:
-        """End the judges of other points, which have memory that this one may need."""
+        """End the judges of other points, because this one may need their memory."""
         for pool in self._pools:
             pool.dismiss(keep=point)
 
     def _group(self, point: Point, missing: Sequence[str], with_baseline: bool) -> list[str]:
-        """Return the implementations of the next replicate: the baseline and all others, or one where memory is short.
+        """Return the implementations of the next replicate: the baseline with all others, or one if memory is short.
 
-        That is one that ran out of memory beside others, or any if the baseline did, or if all may not fit at once.
-        Without the baseline any two are a pair.
+        Memory is short for one that ran out of it beside others, or for all if the baseline did or if they may not fit
+        together. Without the baseline a replicate is then any two.
         """
         baseline, alone = self.sweep.baseline, self.retries.alone
         others = [name for name in missing if name != baseline]
@@ -392,7 +392,7 @@ class Run:
         is_tight = Case(point, baseline) in alone or not admission.fit(point, computed, facts.available_bytes())
         short = [name for name in others if is_tight or Case(point, name) in alone]
         if short and not with_baseline:
-            return random.sample(missing, min(PAIR, len(missing)))  # else one of them would never have its turn
+            return random.sample(missing, min(PAIR, len(missing)))  # else one of them would never get its turn
         group = short[:1] or missing
         has_failed = baseline in self.failed(point) - {*missing}
         is_beside = with_baseline and baseline in self.sweep.implementations and baseline not in group
@@ -409,10 +409,10 @@ class Run:
 
 
 class Retries:
-    """What a session measures again: cases whose process died, and those that ran out of memory beside others.
+    """The cases that a session measures again: their process died, or they ran out of memory beside others.
 
-    `alone` are those of the second kind, which get the memory of all others but the baseline. A process that was
-    killed from outside may have lacked memory too.
+    `alone` has the second kind, measured with only the baseline beside them. It includes cases whose process was
+    killed from outside, because it may have lacked memory.
     """
 
     def __init__(self) -> None:
@@ -420,9 +420,9 @@ class Retries:
         self.alone: set[Case] = set()
 
     def take(self, members: Sequence[Member]) -> list[Member]:
-        """Take the ends of the members of a replicate, and return those that are measured again.
+        """Count the outcomes of a replicate's members, and return the members to measure again.
 
-        A result sets the count of deaths to 0.
+        A result resets the count of deaths.
         """
         again = []
         for member in members:
@@ -430,7 +430,7 @@ class Retries:
                 del self._deaths[member.case]
             if member.death is not None:
                 self._deaths[member.case] += 1
-                if member.death.is_outside and member.pid is not None:  # not where its own process never began
+                if member.death.is_outside and member.pid is not None:  # unless its process never started
                     self.alone.add(member.case)
             ran_out = member.status == "oom" and len(members) > PAIR
             if ran_out:
@@ -443,7 +443,7 @@ class Retries:
 def run(
     sweep: Sweep | str, folder: str | Path, *, extend: bool = False, retry_failed: bool = False
 ) -> Iterator[list[Record]]:
-    """Measure a sweep into a run folder, yielding the records of each point when it is finished, or its race is.
+    """Measure a sweep into a run folder, and yield the records of each point when it, or the race, is finished.
 
     `sweep` is a shipped name, a TOML file, or a Sweep.
     An existing folder is resumed: its results are not measured again. It must have the same sweep; with `extend` the

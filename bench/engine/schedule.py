@@ -1,4 +1,4 @@
-"""When a run measures which points: in equal shares. The other schedule is `race.py`."""
+"""The schedule of a run in equal shares; the other schedule is `race.py`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -12,7 +12,7 @@ from bench.sampling.rounds import Length
 
 
 class Measuring(Protocol):
-    """What a schedule uses of a run, which says what each of these does."""
+    """The part of a run that a schedule uses; see `Run`."""
 
     sweep: Sweep
 
@@ -30,7 +30,7 @@ class Measuring(Protocol):
 def complete(
     run: Measuring, point: Point, processes: int, replicate: Callable[[Point, Sequence[str], Length], object]
 ) -> None:
-    """Measure a point by `replicate` until so many processes measured each implementation."""
+    """Measure a point by `replicate` until each implementation has this many processes."""
     run.leave_out(point, processes)
     share_s = run.sweep.effort.budget_s / run.sweep.effort.processes
     while names := run.missing(point, processes):
@@ -38,7 +38,7 @@ def complete(
 
 
 def equal_shares(run: Measuring, points: Sequence[Point]) -> Iterator[Point]:
-    """Give all implementations the same time, one point after the other, and yield each point when it is measured."""
+    """Give all implementations the same time, point by point, and yield each point when it is measured."""
     for point in points:
         run.end_unneeded(point)
         complete(run, point, run.sweep.effort.processes, run.replicate)

@@ -1,4 +1,4 @@
-"""A trial of implementations at one point, which is repeated and leaves no run."""
+"""A trial of implementations at one point, which can be repeated and leaves no run."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from bench.plan.case import Case, Point
 from bench.sampling.rounds import Length
 
 REPLICATES, ROUNDS_S = 4, 1.5
-"""The replicates of a try, and the seconds of rounds in each."""
+"""The replicates of a trial, and the seconds of rounds in each."""
 
 
 class Trial:
@@ -39,7 +39,7 @@ class Trial:
         self._pool.close()
 
     def replicates(self, names: Sequence[str]) -> Iterator[dict[str, Member]]:
-        """Yield the members of each replicate of the baseline and these implementations, until one fails."""
+        """Yield the members of each replicate of the baseline and these implementations until one fails."""
         for number in range(REPLICATES):
             members = {
                 name: Member(Case(self._point, name), self._pool, thorough=number == 0)

@@ -18,20 +18,20 @@ ALLOCATOR_VARIABLES: dict[str, dict[str, str]] = {
     "system": {},
 }
 """The environment variables that glibc and torch read at the start of a process. `retained` never returns freed memory,
-so no page faults twice; it also asks for huge pages, torch for large blocks and glibc for all others."""
+so no page faults twice; it also requests huge pages, from torch for large blocks and from glibc for the others."""
 
 FORK_VARIABLES = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"}
-"""The environment variables that let a process be forked after it has imported torch. The first lets torch look for
-GPUs without using one. Without the second macOS kills a forked process that begins to use a framework of Objective-C.
+"""The environment variables that allow forking after torch is imported. With the first, torch looks for GPUs without
+using one. Without the second, macOS kills a forked process that begins to use an Objective-C framework.
 """
 
 STILL_VARIABLES = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1", "OPENBLAS_THREAD_TIMEOUT": "17"}
-"""The environment variables that let threads sleep soon after a call, of OpenMP in GNU and Intel libraries, and of
-NumPy's OpenBLAS: threads that wait actively would slow the process that is asked next. 20,000 turns, or 2 to the power
-of 17 ticks, take less than 0.1 ms, so that they still wait actively within a call. A user's own settings stay."""
+"""The environment variables that let threads sleep soon after a call, for GNU's and Intel's OpenMP and for NumPy's
+OpenBLAS, because spinning threads would slow the process that is sampled next. 20,000 turns, or 2 to the power of 17
+ticks, take less than 0.1 ms, so threads still spin within a call. A user's own settings stay."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""The environment variables with the number of threads: for OpenMP and MKL."""
+"""The environment variables with the number of threads, for OpenMP and MKL."""
 
 
 def environment(
@@ -42,9 +42,9 @@ def environment(
     paths: Sequence[str] = (),
     kind: Kind = CPU,
 ) -> dict[str, str]:
-    """Return the environment variables of a process that uses a kind of device, in another environment by its `python`.
+    """Return the environment variables of a process for a kind of device; `python` is another environment's.
 
-    It searches `paths` first. The user's own allocator settings are removed.
+    The process looks for modules in `paths` first. The user's own allocator settings are removed.
     """
     ours = {name for variables in ALLOCATOR_VARIABLES.values() for name in variables}
     inherited = {name: value for name, value in os.environ.items() if name not in ours and name[:7] != "MALLOC_"}
@@ -68,7 +68,7 @@ def environment(
 
 
 def _path(python: str | None) -> list[str]:
-    """Return the folders that a worker searches first: all of ours, but none of our packages in another environment."""
+    """Return the folders that a worker searches first: sys.path, but no installed packages for another `python`."""
     if python is None:
         return list(dict.fromkeys([str(Path.cwd()), *(entry for entry in sys.path if entry)]))
     entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]

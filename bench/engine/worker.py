@@ -1,4 +1,4 @@
-"""The parent's side of its processes: start or fork, requests, replies, and the words of an end."""
+"""The parent's side of its processes: start or fork, requests, replies, and messages about their ends."""
 
 import contextlib
 import os
@@ -24,43 +24,43 @@ from bench.sampling.requests import Fork, Posted, Reap, Replied, Request, Start,
 R = TypeVar("R")
 
 BOOTSTRAP = str(Path(__file__).with_name("bootstrap.py"))
-"""The program by which a worker, also one of another environment, imports this suite."""
+"""The program with which a worker, even in another environment, imports this suite."""
 
 START_S = 120.0
 """The most seconds for importing torch."""
 
 END_S = 5.0
-"""The most seconds for a worker to exit after it closed its end of the pipe."""
+"""The most seconds until a worker exits after it closed its end of the pipe."""
 
 SELECT_S = 3600.0
-"""The most seconds of one wait in the system; a longer wait is repeated."""
+"""The most seconds of a single system call that waits; longer waits repeat it."""
 
 POLL_S = 1.0
-"""The seconds between two checks that a worker lives, if the system has no pidfd to report its end."""
+"""The seconds between two checks that a worker lives, on systems without pidfd."""
 
 LONGEST_BYTES = 1 << 26
 """The most bytes of an event on the pipe."""
 
 EXCERPT_BYTES = 60
 LOG_END_BYTES = 1 << 14
-"""The bytes at the end of a log that are read for its last line."""
+"""The bytes that are read at the end of a log for its last line."""
 
 OUTSIDE_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM})
-"""Signals that other processes send, or the system when memory runs out: they don't show that a case is the cause."""
+"""Signals from other processes, or from the system when memory runs out; they don't show that a case is the cause."""
 
 Heard = Callable[[str], None]
 """`heard(stage)` is called for every event from a worker."""
 
 
 def unheard(*_event: object) -> None:
-    """Ignore an event, in place of any function that gets one."""
+    """Ignore an event; the default for functions that get one."""
 
 
 class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a row
     """A process ended, was silent for too long, or sent a line that is no event.
 
-    `is_outside` is true if the case is not known to be the cause: a signal ended its process that other processes send,
-    or the process was a server or a judge.
+    `is_outside` is true if the case may not be the cause: a signal of OUTSIDE_SIGNALS ended its process, or the process
+    was a server or a judge.
     """
 
     def __init__(self, status: str, detail: str, *, is_outside: bool = False) -> None:
@@ -71,9 +71,9 @@ class Died(Exception):  # noqa: N818 - an outcome that the engine turns into a r
 
 
 class Worker:
-    """A process that serves requests on a pipe until it is closed; `start` returns it for the other end of the pipe.
+    """A process that serves requests on a pipe until it is closed; `start` makes it from the pipe's other end.
 
-    Raises what `start` raises.
+    Raises the errors of `start`.
     """
 
     def __init__(self, start: Callable[[socket.socket, IO[bytes]], Process]) -> None:
@@ -83,7 +83,7 @@ class Worker:
         self._log_start = 0
         self._cpu_s = 0.0
         with ExitStack() as files:
-            self._log = files.enter_context(tempfile.TemporaryFile())  # without a name, so that a kill leaves none
+            self._log = files.enter_context(tempfile.TemporaryFile())  # without a name, so that a kill leaves no file
             self._pipe, theirs = socket.socketpair()
             files.enter_context(self._pipe)
             with theirs:
@@ -98,7 +98,7 @@ class Worker:
 
     @property
     def cpu_s(self) -> float:
-        """The processor's seconds that the process has used, as the system sees it; the last known ones at its end."""
+        """The CPU seconds of the process according to the system; the last known ones after its end."""
         with contextlib.suppress(psutil.Error):
             times = psutil.Process(self.pid).cpu_times()
             self._cpu_s = times.user + times.system
@@ -125,7 +125,7 @@ class Worker:
     def post(self, request: Request[Any], *, stage: str = "start", descriptors: Sequence[int] = ()) -> None:
         """Send a request without waiting for the reply; raises Died if the worker has closed the pipe.
 
-        `stage` is what the worker does until it announces another one; `descriptors` are handed to it.
+        `stage` is the worker's stage until it announces another; `descriptors` are handed to it.
         """
         self._stage, self._alive_s = stage, time.monotonic()
         self._id, self._kind = secrets.token_hex(8), request.reply
@@ -140,8 +140,8 @@ class Worker:
     def receive(self, timeout_s: float, heard: Heard = unheard) -> Any:
         """Return the reply to the posted request; each event from the worker restarts the timeout.
 
-        Raises Died if the worker ends, is silent for `timeout_s`, or sends a line that is no event of this request or
-        no reply of its type.
+        Raises Died if the worker ends, is silent for `timeout_s`, or sends a line that is neither an event of this
+        request nor a reply of its type.
         """
         first_done({self: heard}, timeout_s)
         if not self._has_line:
@@ -161,7 +161,7 @@ class Worker:
             raise Died("crashed", f"sent a reply that is not valid: {error}") from None
 
     def is_done(self, timeout_s: float, heard: Heard = unheard) -> bool:
-        """Return whether `receive` would return or raise at once; `heard` gets each stage that is announced."""
+        """Return whether `receive` would return or raise at once; `heard` gets each announced stage."""
         self._read()
         while b"\n" in self._buffer:
             line, _, rest = self._buffer.partition(b"\n")
@@ -173,18 +173,18 @@ class Worker:
         return self._has_line or self._is_over or self.left_s(timeout_s) <= 0
 
     def left_s(self, timeout_s: float) -> float:
-        """Return the seconds for which the worker may still be silent."""
+        """Return the seconds until the worker times out if it stays silent."""
         return self._alive_s + timeout_s - time.monotonic()
 
     @property
     def _has_line(self) -> bool:
-        """Whether a line has come, or more than a line may be."""
+        """Whether a line has come, or too many bytes for one."""
         return b"\n" in self._buffer or len(self._buffer) > LONGEST_BYTES
 
     def _read(self) -> None:
-        """Read what the worker has sent, and note if no more will come.
+        """Read the worker's output so far, and note if no more will come.
 
-        A child of the worker may keep the pipe open, so its end is looked for too, before the last reply is read.
+        A child of the worker may keep the pipe open, so the worker's end is checked too, before the last reply is read.
         """
         has_ended = self._process.has_ended()
         while not self._is_over and len(self._buffer) <= LONGEST_BYTES:
@@ -200,11 +200,11 @@ class Worker:
 
     @property
     def watched(self) -> list[Any]:
-        """What becomes readable when the worker sends something or ends."""
+        """The objects that become readable when the worker sends something or ends."""
         return [self._pipe, *([] if self._process.descriptor is None else [self._process.descriptor])]
 
     def close(self) -> None:
-        """End the process and all that it started, and close what belongs to it."""
+        """End the process and its descendants, and close its files."""
         self._files.close()
 
     def __enter__(self) -> Self:
@@ -231,7 +231,7 @@ class Worker:
         return Died("crashed", detail, is_outside=-code in OUTSIDE_SIGNALS)
 
     def _last_log_line(self) -> str:
-        """Return the last line of the log since the last reply, with a colon before it; empty if there is none."""
+        """Return the last line of the log since the last reply, after a colon; empty if there is none."""
         end = os.fstat(self._log.fileno()).st_size
         start = max(self._log_start, end - LOG_END_BYTES)
         lines = os.pread(self._log.fileno(), end - start, start).decode(errors="replace").splitlines()
@@ -242,7 +242,7 @@ class Worker:
 
 def first_done(workers: Mapping[Worker, Heard], timeout_s: float) -> Worker:
     """Wait until `receive` would return or raise at once for one of the workers, and return it."""
-    with selectors.PollSelector() as selector:  # which needs no descriptor of its own
+    with selectors.PollSelector() as selector:  # poll needs no descriptor of its own
         watched = [each for worker in workers for each in worker.watched]
         for each in watched:
             selector.register(each, selectors.EVENT_READ)
@@ -256,7 +256,7 @@ def first_done(workers: Mapping[Worker, Heard], timeout_s: float) -> Worker:
 
 
 class Server(Worker):
-    """A process that has imported torch and forks workers of itself; closing it ends them.
+    """A process that has imported torch and forks workers; closing it ends them.
 
     Raises Died if it ends meanwhile.
     """
@@ -273,7 +273,7 @@ class Server(Worker):
     def _reap(self, pid: int) -> int:
         try:
             return self.ask(Reap(pid), START_S)
-        except (Died, OSError):  # it has ended, or was closed, and its processes with it
+        except (Died, OSError):  # it has ended or was closed, with its processes
             return -signal.SIGKILL
 
 

@@ -1,1 +1,1 @@
-"""What is known of the machine: its facts, its GPUs, how quiet it is, and the rates that are possible on it."""
+"""The machine: its facts, its GPUs, the load of other processes, and the rates that are possible on it."""

@@ -21,19 +21,19 @@ from bench.store.environment import VARIABLES, Environment
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-"""The file that says for which memory the system uses transparent huge pages, the mode in force in brackets."""
+"""The file with the system's modes of transparent huge pages; the current mode is in brackets."""
 
 SETTING = re.compile(
     r"((PY)?TORCH[A-Z]*|TRITON|ATEN|ONEDNN|DNNL|MKL|OMP|KMP|GOMP|OPENBLAS|BLIS|VECLIB|CUDA|CUDNN|CUBLAS[A-Z]*|NVIDIA_TF32"
     r"|XLA|JAX|ORT|OV|GLIBC|MIMALLOC|TCMALLOC)_"
 )
-"""The beginnings of the environment variables that change what torch, its compilers and other runtimes run."""
+"""Prefixes of environment variables that change how torch, its compilers and other runtimes compute."""
 
 NO_SETTING = re.compile(
     r"_(CACHE|DIR|DIRECTORY|HOME|PATH|ROOT|FILE|LOGS?|VERBOSE|VERSION|URL|HOST|TOKEN|KEY|SECRET|PASSWORD|VISIBLE)(_|$)"
     r"|^(OMP|MKL)_NUM_THREADS$"
 )
-"""Those of them that say where something lies, what is printed, or a secret, and those that workers set themselves."""
+"""Names among them that hold paths, log settings or secrets, or that workers set themselves."""
 
 FOLDERS = re.compile(r"[^\s:;,=]*/")
 
@@ -41,9 +41,9 @@ WAIT_POLICY_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "
 
 
 def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[str, Any]) -> Environment:
-    """Return this machine's environment, with the facts that a worker got from torch and a check before the run.
+    """Return this machine's environment, with a worker's `torch_facts` and the `preflight` check.
 
-    `plan` becomes context.
+    `plan` becomes part of the context.
     """
     identity = {**of_machine(), "python": platform.python_version(), **_of_process(), **torch_facts}
     state = {"load_1min": os.getloadavg()[0], "available_bytes": available_bytes(), "preflight": preflight}
@@ -58,7 +58,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
 
 
 def of_machine() -> dict[str, Any]:
-    """Return the facts of an identity that every program knows of this machine."""
+    """Return the facts of the machine's identity that don't depend on this process or on torch."""
     return {
         "cpu": cpu_model(),
         "cpu_flags": cpu_flags(),
@@ -71,7 +71,7 @@ def of_machine() -> dict[str, Any]:
 
 
 def _of_process() -> dict[str, Any]:
-    """Return the facts of an identity that follow from the environment variables of this process."""
+    """Return the facts of the machine's identity that depend on this process's environment variables."""
     preloaded = [Path(word).name for word in os.environ.get("LD_PRELOAD", "").replace(":", " ").split()]
     return {
         "wait_policy": {name: os.environ[name] for name in WAIT_POLICY_VARIABLES if name in os.environ},
@@ -81,7 +81,7 @@ def _of_process() -> dict[str, Any]:
 
 
 def variables() -> dict[str, str]:
-    """Return the environment variables that change what runs, their values without folders, but for the wait policy."""
+    """Return the environment variables that change computation, except the wait policy; values have no folders."""
     return {
         name: FOLDERS.sub("", value)
         for name, value in sorted(os.environ.items())
@@ -95,7 +95,7 @@ def here(sweep: str = "", **asked: Any) -> Request:
 
 
 def _without_folders(word: str) -> str:
-    """Return a word of the command line with an absolute path cut to its last part, because results are published."""
+    """Return a word of the command line, with an absolute path cut to its last part because results are published."""
     option, equals, value = word.rpartition("=")
     return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else word
 
@@ -113,7 +113,7 @@ def physical_cores() -> int:
 
 
 def available_bytes() -> int:
-    """Return the bytes of memory that processes can have without swapping, and within the limit of their container.
+    """Return the bytes of memory available without swapping and within the limits of control groups.
 
     Source of the files: Linux, Documentation/admin-guide/cgroup-v2.rst.
     """
@@ -126,7 +126,7 @@ def available_bytes() -> int:
 
 
 def _cached_bytes(group: Path) -> int:
-    """Return the part of a control group's memory that holds files not used lately: the system takes it when needed."""
+    """Return the bytes of inactive file cache in a control group, which the system frees when needed."""
     with contextlib.suppress(OSError, ValueError, KeyError):
         pairs = (line.split() for line in (group / "memory.stat").read_text().splitlines())
         return int(dict(pairs)["inactive_file"])
@@ -134,11 +134,11 @@ def _cached_bytes(group: Path) -> int:
 
 
 def huge_pages_missing() -> str:
-    """Return the reason why processes can't have transparent huge pages here, empty if they can ask for them.
+    """Return the reason why processes can't have transparent huge pages here, empty if they can request them.
 
-    The places of small pages in memory differ from process to process, and with them the time of a call. Over ten
-    replicates of four points, log ratios scattered by 4.0 % with small pages and by 2.2 % with huge ones, beyond what
-    the scatter of rounds explains.
+    Small pages have other physical addresses in each process, which changes the time of a call. Over ten replicates of
+    four points, the standard deviation of log ratios between processes, beyond the variation of rounds, was 4.0 % with
+    small pages and 2.2 % with huge ones.
     """
     if platform.system() != "Linux":
         return f"the system is {platform.system()}, not Linux"
@@ -152,7 +152,7 @@ def huge_pages_missing() -> str:
 
 
 def _control_groups() -> Iterator[Path]:
-    """Yield the folders of this process's control group and of those above it."""
+    """Yield the folders of this process's control group and its parents."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             if line.startswith("0::/"):
@@ -162,15 +162,15 @@ def _control_groups() -> Iterator[Path]:
 
 
 def default_threads() -> int:
-    """Return the physical cores less one, at least 1: one core stays free for the rest of the machine."""
+    """Return the physical cores minus one, at least 1, so that one core stays free for other processes."""
     return max(1, physical_cores() - 1)
 
 
 def busy_s() -> float:
-    """Return the seconds since the machine started that the visible cores were busy or taken by its host, in all."""
+    """Return the busy seconds since boot, summed over the visible cores, with time that the host took."""
     by_core = psutil.cpu_times(percpu=True)
     visible = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(by_core))
-    # psutil leaves out cores that are offline, so the others' places in its list may differ from their numbers
+    # psutil leaves out offline cores, so a core's index in its list may differ from its number
     seen = [times for core, times in enumerate(by_core) if core in visible] or by_core
     kinds = ("user", "system", "nice", "steal")
     return float(sum(getattr(times, kind, 0.0) for times in seen for kind in kinds))
@@ -182,12 +182,12 @@ def cpu_model() -> str:
 
 
 def cpu_features() -> frozenset[str]:
-    """Return the CPU's instruction flags, none if the system doesn't list them."""
+    """Return the CPU's instruction flags; empty if the system doesn't list them."""
     return frozenset(_cpuinfo().get("flags", "").split())
 
 
 def cpu_flags() -> str:
-    """Return a short hash of the CPU's instruction flags, empty if the system doesn't list them."""
+    """Return a short hash of the CPU's instruction flags; empty if the system doesn't list them."""
     flags = " ".join(sorted(cpu_features()))
     return hashlib.sha256(flags.encode()).hexdigest()[:12] if flags else ""
 
@@ -202,22 +202,22 @@ def _cpuinfo() -> dict[str, str]:
 
 
 def torch_version() -> str:
-    """Return the version of the torch that is installed, empty if there is none."""
+    """Return the version of the installed torch; empty if there is none."""
     return _declared("__version__")
 
 
 def torch_cuda() -> str:
-    """Return the version of CUDA that the installed torch was built for, empty if it has none."""
+    """Return the CUDA version for which the installed torch was built; empty without CUDA."""
     return _declared("cuda")
 
 
 def torch_hip() -> str:
-    """Return the version of HIP that the installed torch was built for, which AMD's GPUs need; empty if it has none."""
+    """Return the HIP version, for AMD's GPUs, for which the installed torch was built; empty without HIP."""
     return _declared("hip")
 
 
 def _declared(name: str) -> str:
-    """Return what torch's version file says of itself."""
+    """Return the value of a name in torch's version file, without importing torch; empty if it has none."""
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.origin:
         return ""

@@ -1,4 +1,4 @@
-"""Git, asked for the commits of the suite and of a user's code: nothing is written, not even an index."""
+"""Read the commits of the suite and of user code from git, without writing anything, not even an index."""
 
 import importlib.metadata
 import os
@@ -9,20 +9,20 @@ from pathlib import Path
 from bench.plan.invocation import COMMAND, IS_INSTALLED, ROOT
 
 BUILT_FROM = "commit.txt"
-"""The file in an installed suite with the commit from which it was built, if that was a checkout."""
+"""The file in an installed suite with the commit from which it was built, if it was built from a checkout."""
 
 BUILD = "build/*"
-"""The files that an installation leaves, which are none of a user's own."""
+"""The pattern of files that an installation leaves, which aren't the user's."""
 
 
 def environment() -> dict[str, str]:
-    """Return the environment variables without those that name another repository, as they are in a hook of git."""
+    """Return the environment variables without the ones that point to another repository, as in a git hook."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or "CEILING" in name}
     return {**kept, "GIT_OPTIONAL_LOCKS": "0"}
 
 
 def git(folder: Path, *words: str) -> str:
-    """Return the answer of git in a folder, empty if it has none, or if there is no git."""
+    """Run git in a folder and return its output; empty if it fails or isn't installed."""
     if not shutil.which("git"):
         return ""
     command = ["git", *words]
@@ -31,10 +31,10 @@ def git(folder: Path, *words: str) -> str:
 
 
 def commit(folder: Path, changes: str, *, new: str = "") -> str:
-    """Return the commit of a folder, with `changes` behind it if its files differ; empty if it has none.
+    """Return the commit of a folder, followed by `changes` if files differ from it; empty outside a repository.
 
-    Files that git doesn't have count if their names fit the pattern `new`. `git describe --dirty` would write the index
-    anew.
+    Untracked files count if they match the pattern `new`. `git describe --dirty` isn't used, because it writes the
+    index.
     """
     name = git(folder, "rev-parse", "--verify", "--quiet", "HEAD")[:12]
     differs = name and git(folder, "status", "--porcelain", "--untracked-files=no")
@@ -45,10 +45,10 @@ def commit(folder: Path, changes: str, *, new: str = "") -> str:
 
 
 def of_suite() -> str:
-    """Return the suite's commit, with `+` if the tree differs from it; empty outside a checkout.
+    """Return the suite's commit, followed by `+` if the working tree differs from it; empty outside a checkout.
 
-    An installed suite has the commit from which it was built, or its version. If the working folder is in another
-    repository, that folder's name and commit are appended.
+    For an installed suite, return the commit from which it was built, or its version. If the working folder is in
+    another repository, that repository's name and commit are appended.
     """
     here = "" if IS_INSTALLED else _top(Path(__file__).parent)
     by_top = {top: commit(Path(top), "+") for top in (here, _top(Path.cwd())) if top}
@@ -66,9 +66,9 @@ def _top(folder: Path) -> str:
 
 
 def described(file: str, digest: str) -> dict[str, str]:
-    """Return a module of a user's own: its file as seen from here, the commit that has it, and its digest.
+    """Return the relative path of a user's module, its commit, and its digest.
 
-    The commit says `with changes` if its tree differs from it, and is empty for a file that git doesn't have.
+    The commit is followed by `with changes` if the working tree differs from it, and is empty for an untracked file.
     """
     folder, is_kept = Path(file).parent, git(Path(file).parent, "ls-files", "--", Path(file).name)
     name = commit(folder, " with changes") if is_kept else ""

@@ -1,12 +1,12 @@
-"""The clock by which a run tells how long something takes, and waits; tests set it by hand.
+"""The clock by which a run measures durations and waits; tests replace it.
 
-What waits for a process or times a call itself asks the system.
+Code that waits for processes or times calls uses the system's clock directly.
 """
 
 import time
 
 now_s = time.monotonic
-"""`now_s()` returns the seconds since any moment."""
+"""`now_s()` returns the seconds since an arbitrary moment."""
 
 sleep = time.sleep
 """`sleep(seconds)` waits."""

@@ -1,4 +1,4 @@
-"""What NVML says of the NVIDIA GPUs of this machine; each answer is empty without its package or a driver."""
+"""Read the state of this machine's NVIDIA GPUs from NVML; results are empty without its package or a driver."""
 
 import os
 from collections import defaultdict
@@ -15,10 +15,10 @@ from bench.store import units
 T = TypeVar("T")
 
 EXCLUSIVE_PROCESS = 3
-"""The compute mode in which one process holds a GPU alone. Source: NVML API reference, nvmlComputeMode_t."""
+"""The compute mode in which only one process can use a GPU. Source: NVML API reference, nvmlComputeMode_t."""
 
 BUSY = 0.05
-"""The share of the latest time in which a GPU was at work, above which another process uses it."""
+"""The load of a GPU above which another process is taken to use it."""
 
 THROTTLE_REASONS = {
     0x04: "software power cap",
@@ -27,7 +27,7 @@ THROTTLE_REASONS = {
     0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
 }
-"""Bits of `nvmlClocksThrottleReasons` that slow a kernel; the bits for an idle GPU and a clock setting are left out.
+"""The bits of `nvmlClocksThrottleReasons` that slow a kernel, without the bits for an idle GPU and a clock setting.
 Source: NVML API reference, group nvmlClocksEventReasons."""
 
 READINGS: Mapping[str, Callable[[Any, Any], float]] = {
@@ -36,11 +36,11 @@ READINGS: Mapping[str, Callable[[Any, Any], float]] = {
     "temperature_c": lambda nvml, gpu: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
     "reasons": lambda nvml, gpu: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu),
 }
-"""What is read of a GPU's state, by a function of NVML and the GPU's handle; each takes 10 to 100 µs."""
+"""The readings of a GPU's state, each as a function of NVML and the GPU's handle that takes 10 to 100 µs."""
 
 
 def ask(question: Callable[[Any], T]) -> T | None:
-    """Return NVML's answer to a question, None without its package or a driver, or if it has none."""
+    """Call a function with NVML and return its result; None without NVML's package or a driver, or after an error."""
     try:
         import pynvml
 
@@ -51,43 +51,43 @@ def ask(question: Callable[[Any], T]) -> T | None:
 
 
 def driver() -> str | None:
-    """Return the version of the driver."""
+    """Return the version of the driver; None without NVML."""
     return ask(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
 
 
 def handle(uuid: str) -> Any:
-    """Return NVML's handle of a GPU by the uuid that CUDA says: NVML's numbering ignores CUDA_VISIBLE_DEVICES."""
+    """Return NVML's handle of a GPU by CUDA's uuid, because NVML's numbers ignore CUDA_VISIBLE_DEVICES."""
     return ask(lambda nvml: nvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}"))
 
 
 def is_exclusive(uuid: str) -> bool:
-    """Return whether only one process at a time can use a GPU; False if NVML doesn't say."""
+    """Return whether only one process can use a GPU at a time; False if NVML doesn't say."""
     if (Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control").exists():  # noqa: S108
         return False  # MPS lets processes share it
     return ask(lambda nvml: nvml.nvmlDeviceGetComputeMode(handle(uuid))) == EXCLUSIVE_PROCESS
 
 
 def energy_j(uuid: str) -> float | None:
-    """Return the joules that the board of a GPU has used since its driver was loaded; it moves in steps of 20 ms."""
+    """Return the joules that a GPU's board has used since its driver was loaded; the counter moves every 20 ms."""
     return ask(lambda nvml: float(nvml.nvmlDeviceGetTotalEnergyConsumption(handle(uuid))) / 1e3)
 
 
 class States:
-    """The states of a GPU that were read one after the other."""
+    """A series of readings of a GPU's state."""
 
     def __init__(self, uuid: str) -> None:
         self._gpu = handle(uuid)
         self._read: dict[str, list[Any]] = defaultdict(list)
 
     def read(self) -> None:
-        """Read the state of this moment, outside of timings and right after one: an idle GPU lowers its clock."""
+        """Read the current state; call it right after a timing, because an idle GPU lowers its clock rate."""
         for name, reading in READINGS.items():
             value = ask(lambda nvml, reading=reading: reading(nvml, self._gpu))  # type: ignore[misc]
-            self._read[name] += [] if value is None else [value]  # what one GPU doesn't say, another does
+            self._read[name] += [] if value is None else [value]  # not every GPU has every reading
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """The range of the multiprocessors' clock, the highest power and temperature, and all that slowed the clock."""
+        """The range of the SM clock rate, the highest power and temperature, and all reasons for throttling."""
         clocks_hz, powers_w, temperatures_c, all_bits = (self._read[name] for name in READINGS)
         return {
             "clock_low_hz": min(clocks_hz, default=None),
@@ -100,10 +100,10 @@ class States:
 
 @dataclass(frozen=True)
 class Gpu:
-    """What NVML says of a GPU at this moment; what it doesn't say is None.
+    """The state of a GPU at one moment; values that NVML doesn't know are None.
 
-    `load` is the share of the latest time, up to a second, in which a kernel ran. `processes` are the numbers of all
-    processes that compute on it; in a container they may be those of the host, or none.
+    `load` is the share of the last second, or less, in which a kernel ran. `processes` are the pids of all processes
+    that compute on it; in a container they may be the host's pids, or empty.
     """
 
     device: str
@@ -115,20 +115,20 @@ class Gpu:
 
     @property
     def words(self) -> str:
-        """What it is, in a few words."""
+        """The name and memory of the GPU in a few words."""
         if self.memory_bytes is None:
             return self.name
         return f"{self.name}, {units.size(self.memory_bytes)}, {units.size(self.free_bytes)} free"
 
     @property
     def others(self) -> tuple[int, ...]:
-        """The processes on it that are neither this one nor started by it."""
+        """The pids on the GPU that are neither this process nor its descendants."""
         own = {each.pid for each in psutil.Process().children(recursive=True)}
         return tuple(sorted({*self.processes} - {os.getpid()} - own))
 
     @property
     def in_use(self) -> str:
-        """Who else uses it, in words, and what to do; empty if nobody is seen."""
+        """A warning that another process uses the GPU, with advice; empty if none is seen."""
         if self.others:
             who = f"is used by {'another process' if len(self.others) == 1 else f'{len(self.others)} other processes'}"
             return f"{who} ({_listed(self.others)}): end it, or choose another GPU by CUDA_VISIBLE_DEVICES"
@@ -140,7 +140,7 @@ class Gpu:
 
 
 def gpus() -> list[Gpu]:
-    """Return the GPUs that a process may use, in CUDA's order; none without NVML's package or a driver."""
+    """Return the GPUs that a process may use, in CUDA's order; empty without NVML's package or a driver."""
     return [_gpu(f"cuda:{number}", handle) for number, handle in enumerate(ask(_visible) or [])]
 
 
@@ -168,14 +168,14 @@ def _gpu(device: str, handle: Any) -> Gpu:
 
 
 def warnings(devices: Collection[str]) -> list[str]:
-    """Return a warning for each of these devices that another process uses, before a run starts its own processes."""
+    """Return a warning for each of these devices that another process uses; call it before a run starts workers."""
     return [f"{gpu.device} ({gpu.name}) {gpu.in_use}" for gpu in _of(devices) if gpu.in_use]
 
 
 def late_warnings(devices: Collection[str]) -> list[str]:
     """Return a warning for each of these devices that another process uses at the end of a run.
 
-    A process that isn't seen here may be one of the run's own in a container, so it doesn't count.
+    Pids that don't exist here don't count, because in a container they may be the run's own.
     """
     return [
         f"{gpu.device} ({gpu.name}) is used by another process now ({_listed(others)}): "

@@ -1,4 +1,4 @@
-"""How quiet the machine is: before a run, and around each sample."""
+"""Measure the load of other processes, before a run and around each sample."""
 
 import resource
 import time
@@ -10,24 +10,24 @@ import numpy as np
 from bench.machine import facts, monotonic
 
 WATCH_S = 0.5
-"""The length of the check before a run: the system counts the load in hundredths of a second."""
+"""The seconds of the check before a run, long enough because the system counts load in hundredths of a second."""
 
 PRODUCT = 64
-"""The side of the matrices that are multiplied meanwhile: small enough for one thread and the first cache."""
+"""The side of the matrices that the check multiplies, small enough for one thread and the L1 cache."""
 
 BUSY_CORES = 0.25
-"""The load of other processes, in cores, above which there is a warning: an idle desktop stays below."""
+"""The load of other processes, in cores, above which there is a warning; an idle desktop stays below it."""
 
 WIDE_SPREAD = 0.10
-"""The relative interquartile range of a fixed product's times above which the clock or the load varies."""
+"""The relative interquartile range of a fixed product's times above which there is a warning."""
 
 WINDOW_S = 0.25
-"""The length of a measurement; the system counts in hundredths of a second, so a shorter one would be imprecise."""
+"""The least seconds of a window; shorter ones are imprecise, because the system counts in hundredths of a second."""
 
 
 @dataclass(frozen=True)
 class Preflight:
-    """The state of the machine during some time.
+    """The load of the machine before a run.
 
     `others_cores` is the number of cores that other processes used, `switches` the involuntary context switches of
     this process, `spread` the interquartile range divided by the median of a small fixed product's times.
@@ -39,7 +39,7 @@ class Preflight:
 
 
 def watch() -> Preflight:
-    """Return the state of the machine in WATCH_S seconds, in which a small product is repeated on one core."""
+    """Repeat a small product on one core for WATCH_S seconds, and return the load of the machine meanwhile."""
     matrix, others = np.ones((PRODUCT, PRODUCT)), Others(time.process_time)
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     times: list[float] = []
@@ -57,7 +57,7 @@ def watch() -> Preflight:
 
 
 def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
-    """Return the warnings for a run with `threads` threads on `cores` physical cores, empty if the machine is quiet."""
+    """Return the warnings for a run with `threads` threads on `cores` physical cores; empty if the machine is idle."""
     lines = []
     fewer = f", or use --threads {max(1, cores - 1)}" if threads > 1 else ""
     if state.others_cores > BUSY_CORES and threads >= cores:
@@ -79,9 +79,9 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
 
 
 class Others:
-    """The work of other processes on the cores that this one may use.
+    """The load of other processes on the cores that this process may use.
 
-    `own_s` returns the processor's seconds that the processes of this run have used so far.
+    `own_s` returns the processor seconds that the processes of this run have used so far.
     """
 
     def __init__(self, own_s: Callable[[], float]) -> None:
@@ -89,7 +89,7 @@ class Others:
         self.begin()
 
     def begin(self) -> None:
-        """Begin to measure."""
+        """Begin a new measurement."""
         self._since_s, self._own_s, self._busy_s = monotonic.now_s(), self._used_s(), facts.busy_s()
 
     @property
@@ -104,7 +104,7 @@ class Others:
 
 
 class Interference:
-    """How busy other processes keep the cores that the measurement leaves free, measured again after each window."""
+    """The load of other processes on the cores that the measurement leaves free, updated after each window."""
 
     def __init__(self, threads: int, own_s: Callable[[], float]) -> None:
         self._free = max(1, facts.visible_cores() - threads)
@@ -112,9 +112,9 @@ class Interference:
         self._latest = 0.0
 
     def share(self) -> float:
-        """Return the share of the free cores that other processes kept busy in the latest window, 0 before its end.
+        """Return the share of the free cores that other processes used in the last window, 0 before the first one ends.
 
-        If the measurement leaves no core free, the share is that of one core.
+        If the measurement leaves no core free, the share is relative to one core.
         """
         if self._others.elapsed_s >= WINDOW_S:
             self._latest = self._others.cores() / self._free

@@ -1,4 +1,4 @@
-"""The signals that end a program; nothing here is slow to import."""
+"""The signals that end a program; this module imports fast."""
 
 import os
 import signal
@@ -11,13 +11,13 @@ from bench.plan.statuses import INTERRUPTED
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Handlers = Mapping[int, Any]
-"""What each signal does."""
+"""The handler of each signal."""
 
 
 def on_end(handler: Callable[..., object]) -> Handlers:
-    """Let each signal that ends a program call a handler, and return what they did before.
+    """Make each ending signal call a handler, and return the handlers before.
 
-    One that is ignored, as by nohup, stays so.
+    A signal that is ignored, as under nohup, stays ignored.
     """
     before: dict[int, Any] = {number: signal.getsignal(number) for number in ENDING}
     heard = {number: done for number, done in before.items() if done != signal.SIG_IGN}
@@ -26,20 +26,20 @@ def on_end(handler: Callable[..., object]) -> Handlers:
 
 
 def restore(handlers: Handlers) -> None:
-    """Let signals do what they did."""
+    """Set the handlers of signals again."""
     for number, handler in handlers.items():
         signal.signal(number, handler)
 
 
 def interrupt(*_: object) -> NoReturn:
-    """Raise KeyboardInterrupt at the first signal, and end at once at the second: workers end with their parent."""
+    """Raise KeyboardInterrupt at the first signal; end at once at the second, because workers end with their parent."""
     on_end(lambda *_: os._exit(INTERRUPTED))
     raise KeyboardInterrupt
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Raise KeyboardInterrupt for a signal only when the block has ended: importing a C extension can lose it."""
+    """Delay KeyboardInterrupt to the end of the block, because importing a C extension can lose it."""
     heard: list[int] = []
     before = on_end(lambda number, _: heard.append(number))
     try:
@@ -51,9 +51,9 @@ def held() -> Iterator[None]:
 
 
 def forget() -> None:
-    """Have Python end with the program's status after an interrupt that the program caught.
+    """Make Python exit with the program's status after an interrupt that the program caught.
 
-    If it came inside `exec` of a text, as a dataclass has it, `python -m` would kill itself by SIGINT at its end: until
-    the next `exec` CPython takes the interrupt for one that nobody caught.
+    If the interrupt came inside `exec` of a text, which dataclasses use, CPython takes it for uncaught until the next
+    `exec`, and `python -m` would kill itself by SIGINT at exit.
     """
     exec("")  # noqa: S102 - the text is empty

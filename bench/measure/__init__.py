@@ -1,1 +1,1 @@
-"""The processes that measure: the server that forks them, the judge, and a case with its workload, checks and clock."""
+"""The processes that measure: the server that forks them, the judge, and a worker's case with its checks and clock."""

@@ -1,6 +1,6 @@
 """The clock: seconds per call of one timing, and the warm-up. A GPU has timers of its own.
 
-The functions that read the time are bound here before any implementation is imported, so a patched clock has no effect.
+Clock functions are bound here before any implementation is imported, so patching them later has no effect.
 """
 
 import math
@@ -15,21 +15,21 @@ Call = Callable[[], object]
 
 
 class Timing(NamedTuple):
-    """The seconds per call, and the host's of them: None where the host does the work itself."""
+    """Seconds per call, and the host's seconds per call; the latter is None if the host does the work itself."""
 
     call_s: float
     host_s: float | None = None
 
 
 class Void(Exception):  # noqa: N818 - it is no error: the timing is repeated
-    """A timing has failed to measure what it should."""
+    """A timing is invalid and must be repeated."""
 
 
 class Timer(Protocol):
-    """The timing of consecutive calls; raises Void if it must be repeated.
+    """Times consecutive calls; raises Void if the timing must be repeated.
 
-    It also appends the results of the calls to a list, if one is given. All are held until the last call has ended, so
-    that nothing in the process says which of them is judged.
+    It appends the results of the calls to a list, if one is given. All results are held until the last call has ended,
+    so that no call can tell which of them is judged.
     """
 
     most_calls: float
@@ -37,16 +37,16 @@ class Timer(Protocol):
 
     @property
     def late_s(self) -> float:
-        """The seconds for which the device usually goes on after the calls of a timing."""
+        """The seconds for which the device usually keeps working after the calls of a timing."""
 
     def hold(self, before: Call, /) -> None:
-        """Let no work begin on the device until all is queued, after what is to be done `before`.
+        """Call `before`, wait for its work, then keep the device busy until all calls are queued.
 
         Does nothing if the device has no queue.
         """
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
-        """Return the seconds per call of so many calls."""
+        """Time `calls` calls."""
 
 
 LEAST_TIMING_S = 1e-3
@@ -54,18 +54,18 @@ LEAST_TIMING_CLOCKS = 1000
 """A timing takes at least a millisecond and 1000 readings of the clock, so that the clock is 0.1 % of it."""
 
 WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
-"""Pairs: the longest seconds per call, and the timings per warm-up window. Each was called before, for its check."""
+"""Pairs of the longest seconds per call and the timings in a warm-up window. The first calls are made before it."""
 
 WARM_QUARTILES, WARM_SPREAD = 0.05, 0.10
 """Two windows agree if their quartiles differ by less than 5 % and their spreads by less than 10 % of the median
 (pyperf's warm-up test)."""
 
 WARM_TIMINGS, WARM_S = 300, 5.0
-"""The most timings and seconds of a warm-up; it ends then even if no windows agree, but not before there are two."""
+"""The most timings and seconds of a warm-up. It ends even if no windows agree, but not before the second window."""
 
 
 def prepare(call: Call, calls: int) -> None:
-    """Have a call do what it needs for so many calls to come, and that is not timed."""
+    """Let a call prepare for the next `calls` calls outside the timing, such as a backward pass's forward passes."""
     getattr(call, "prepare", _nothing)(calls)
 
 
@@ -84,7 +84,7 @@ def overhead_s() -> float:
 
 
 class _Host:
-    """Times calls that work in this process by its wall clock."""
+    """Times calls in this process by the wall clock."""
 
     most_calls = math.inf
     late_s = 0.0
@@ -105,11 +105,11 @@ class _Host:
 
 host: Timer = _Host()
 Timings = Callable[[Call, int], Timing]
-"""Timings of so many calls, void ones repeated."""
+"""A function that times a number of calls and repeats void timings."""
 
 
 def timed(timer: Timer, call: Call, calls: int = 1) -> Timing:
-    """Return a timing of calls, repeated while it is void."""
+    """Time calls, and repeat while the timing is void."""
     while True:
         try:
             return timer(call, calls)
@@ -118,7 +118,7 @@ def timed(timer: Timer, call: Call, calls: int = 1) -> Timing:
 
 
 class Pace(NamedTuple):
-    """What the warm-up has found: the calls of a timing, the seconds of a call, and whether the warm-up settled."""
+    """The result of the warm-up: the calls of a timing, the seconds of a call, and whether the warm-up settled."""
 
     calls: int
     call_s: float
@@ -135,8 +135,8 @@ def warm_up(
 ) -> Pace:
     """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace for the samples.
 
-    `previous_s` are the seconds of the previous call, if known; they count as a window if a window is one timing.
-    A timing has at most `most_calls()`, which may become fewer.
+    `previous_s`, the seconds of the previous call, counts as a window if a window is one timing.
+    A timing has at most `most_calls()` calls, which may decrease meanwhile.
     """
     deadline = perf_counter() + min(most_s, WARM_S)
     least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
@@ -173,5 +173,5 @@ def _settled(values: list[float], window: int) -> bool:
 
 
 def _quartiles(values: list[float]) -> list[float]:
-    """Return the quartiles of one value or more; numpy's first percentile imports for 25 ms in each process."""
+    """Return the quartiles of at least one value, without numpy, whose first percentile takes 25 ms in each process."""
     return quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3

@@ -20,7 +20,7 @@ CACHE = "TORCHINDUCTOR_CACHE_DIR"
 def name_kernels() -> None:
     """Make Inductor report its CPU kernels to the profiler by name, as it does on a GPU.
 
-    Only for profiles: compilation of a kernel was seen to take 2.4 s instead of 0.7 s, and the kernel gets slower.
+    Use it only for profiles: compiling a kernel takes 2.4 s instead of 0.7 s, and the kernel gets slower.
     """
     import torch._inductor.config
 
@@ -33,7 +33,7 @@ def is_used() -> bool:
 
 
 def graphs() -> tuple[int, int]:
-    """Return the number of graphs that this process has compiled so far, and of those that came from the cache."""
+    """Return how many graphs this process has compiled so far, and how many of them came from the cache."""
     if not is_used():
         return 0, 0
     from torch._dynamo.utils import counters
@@ -43,9 +43,9 @@ def graphs() -> tuple[int, int]:
 
 @contextmanager
 def no_eager_fallback() -> Iterator[None]:
-    """Raise an error if torch.compile reaches its limit of recompilations inside, instead of running eagerly.
+    """Make torch.compile raise an error at its limit of recompilations, instead of running eagerly.
 
-    This has no effect if the compiler was not imported before.
+    This has no effect if the compiler has not been imported.
     """
     with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True) if is_used() else nullcontext():
         yield
@@ -57,10 +57,10 @@ def gave_up(error: Exception) -> bool:
 
 
 def try_instructions() -> None:
-    """Let Inductor try the vector instructions of this processor side by side, not one after the other.
+    """Let Inductor test this processor's vector instructions in parallel instead of one by one.
 
-    It compiles and loads a small library for each, ten and more, which takes an empty cache 12 s on one core. Nothing
-    is raised: Inductor tries later what was not tried here.
+    Inductor compiles and loads a small library for each of ten or more, which takes 12 s on one core without a cache.
+    Errors are ignored, because Inductor repeats missing tests later.
     """
     with suppress(Exception), ThreadPoolExecutor(facts.visible_cores()) as threads:
         from torch._inductor import cpu_vec_isa
@@ -72,7 +72,7 @@ def try_instructions() -> None:
 
 @functools.cache
 def warm_toolchain(device: str) -> None:
-    """Compile a small function, so that no case pays for the first use of the toolchain.
+    """Compile a small function, so that no case pays for the toolchain's first use.
 
     Raises the errors of torch.compile.
     """

@@ -1,7 +1,7 @@
 """The cores that the reference puts into a layer, besides plain eager.
 
-For a long sequence they never hold all scores at once. Others show how the layer depends on its core: by the largest
-logit, and by the output with equal weights for all keys.
+The ones for long sequences never hold all scores at once. Others find out whether a layer's own core is the plain
+formula, and its largest logit.
 """
 
 import math
@@ -23,7 +23,7 @@ from impls.sdpa_calls import CORE_DIMENSIONS
 
 
 def at_random_rows(number: int) -> Attend:
-    """Return a core that computes so many random rows of each head, the same in each call."""
+    """Return a core that computes `number` random rows of each head, the same in each call."""
     seed = random.SystemRandom().getrandbits(64)
 
     def attend(
@@ -36,7 +36,7 @@ def at_random_rows(number: int) -> Attend:
         attn_mask: Tensor | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
-        """Return the rows of `softmax((q·scale) kᵀ) v`, NaN elsewhere; shapes are those of `impls.attend.eager`."""
+        """Return the rows of `softmax((q·scale) kᵀ) v`, NaN elsewhere; shapes as in `impls.attend.eager`."""
         tokens = q.shape[-2]
         rows = sorted(random.Random(seed).sample(range(tokens), min(number, tokens)))  # noqa: S311 - no secret
         o = torch.full((*q.shape[:-1], v.shape[-1]), float("nan"), dtype=q.dtype, device=q.device)
@@ -57,7 +57,7 @@ def in_blocks(
     attn_mask: Tensor | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Return `softmax((q·scale) kᵀ) v`, some queries at a time; shapes are those of `impls.attend.eager`."""
+    """Return `softmax((q·scale) kᵀ) v`, computed for some queries at a time; shapes as in `impls.attend.eager`."""
     tokens = q.shape[-2]
     size = max(1, LONG_SCORES // (q.shape[:-1].numel() // tokens * k.shape[-2]))
     blocks = [range(first, min(first + size, tokens)) for first in range(0, tokens, size)]
@@ -70,7 +70,7 @@ def in_blocks(
 def _rows(
     q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, attn_mask: Tensor | None, rows: Sequence[int]
 ) -> Tensor:
-    """Return the output of queries that stand in these rows."""
+    """Return the output for q, whose queries are these rows of the whole."""
     scores = (q * scale) @ k.transpose(-2, -1)
     if mask is not None:
         key = torch.arange(k.shape[-2], device=q.device)
@@ -79,13 +79,13 @@ def _rows(
 
 
 def _at(rows: Sequence[int], attn_mask: Tensor | None) -> Tensor | None:
-    """Return the rows of a mask that queries in these rows have."""
+    """Return these rows of a mask; unchanged if all rows are the same."""
     is_same = attn_mask is None or attn_mask.dim() == 1 or attn_mask.shape[-2] == 1
     return attn_mask if is_same else attn_mask[..., [*rows], :]  # type: ignore[index]
 
 
 def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
-    """Return whether a layer's core is an attend of its own that is the plain formula on these inputs."""
+    """Return whether a layer's core is its own `attend` and equals the plain formula on these inputs."""
     own: Any = attribute(inner_of(layer), "attend")
     if not takes_core(own):
         return False
@@ -116,20 +116,17 @@ def is_plain(layer: nn.Module, xs: tuple[Tensor, ...]) -> bool:
     try:
         with torch.no_grad():
             with_attend(attend)(layer)(*xs)
-    except Exception:  # the layer's own calls say it
+    except Exception:  # a later call of the layer raises it again
         return False
     return bool(seen) and all(seen)
 
 
 class _Seen(Exception):  # noqa: N818 - the way out of a layer
-    """The largest logit of a core, which is all that is asked of the layer."""
+    """Ends a call of the layer as soon as the largest logit is known."""
 
 
 def largest_logit(layer: nn.Module, xs: tuple[Tensor, ...]) -> float:
-    """Return the largest logit of a layer's core on inputs, among those of the first ROWS queries.
-
-    It is infinite if the layer doesn't call its core.
-    """
+    """Return the largest logit of the first ROWS queries in a layer's core; infinite if the core isn't called."""
 
     def attend(
         q: Tensor,

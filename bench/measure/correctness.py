@@ -1,4 +1,4 @@
-"""The comparison of outputs with those of the reference: an implementation with other numbers gets no time."""
+"""Compare outputs with the reference."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from bench.sampling.inputs import TIMED, TimedCall
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The error that is largest relative to its tolerance; `reason` says what is incorrect, empty if nothing is."""
+    """The error that is largest relative to its tolerance; `reason` is empty if the output is correct."""
 
     error: float
     tolerance: float
@@ -25,16 +25,16 @@ class CheckResult:
 
     @property
     def severity(self) -> float:
-        """The error in units of its tolerance; infinite if an output within the tolerance is incorrect."""
+        """The error in units of its tolerance; infinite if the output is incorrect for another reason, or NaN."""
         severity = self.error / self.tolerance
         return severity if severity > 1 or (severity <= 1 and not self.reason) else math.inf
 
 
 def compare(work: Workload, check: Check, tensors: Sequence[Tensor]) -> CheckResult:
-    """Return the result of checking an output, and its gradients if the mode has any, for one input.
+    """Compare an output, and its gradients if the mode has any, with the expected results for one input.
 
     The error of a tensor is its largest absolute deviation, divided by the largest absolute expected value of the
-    tensor, or of all weights' gradients if this one cancels out.
+    tensor. For a weight's gradient that cancels out, the divisor is the largest expected gradient of any weight.
     """
     if not tensors[0].isfinite().all():
         return _not_finite(check, check.name)
@@ -44,10 +44,10 @@ def compare(work: Workload, check: Check, tensors: Sequence[Tensor]) -> CheckRes
 
 
 def compare_timed(work: Workload, check: Check, kept: Sequence[tuple[TimedCall, Sequence[Tensor]]]) -> CheckResult:
-    """Return the result of checking the outputs of timed calls, whole ones and items, which are replayed here.
+    """Replay timed calls, and compare their outputs, whole or of single items, with the results.
 
-    Tolerances are those of `check`, and a little more because what is expected is not computed in float64.
-    Raises `impls.Unsupported` if what the layer computes is not finite.
+    Tolerances are a little wider than in `check`, because the replay isn't in float64.
+    Raises `impls.Unsupported` if the layer's own result is not finite.
     """
     if not all(tensors[0].isfinite().all() for _, tensors in kept):
         return _not_finite(check, TIMED)
@@ -67,7 +67,7 @@ def compare_timed(work: Workload, check: Check, kept: Sequence[tuple[TimedCall, 
 def _compared(
     work: Workload, tensors: Sequence[Tensor], targets: Sequence[Target], items: Sequence[int], check: str
 ) -> Iterator[CheckResult]:
-    """Yield the result of each tensor; output and gradients of inputs are compared in these items."""
+    """Yield the result of each tensor; outputs and gradients of inputs are compared for these items only."""
     for number, (name, tensor, target) in enumerate(zip(work.names, tensors, targets, strict=False)):
         of_items, of = (tensor[[*items]], items) if number < work.by_item else (tensor, ())
         yield _compare(work, f"{name} ({check})", of_items, target, of)
@@ -76,7 +76,7 @@ def _compared(
 def _compared_item(
     work: Workload, tensors: Sequence[Tensor], targets: Sequence[Target], item: int
 ) -> Iterator[CheckResult]:
-    """Yield the result of each tensor of an item of a timed call."""
+    """Yield the result of each tensor of one item of a timed call."""
     for name, tensor, target in zip(work.names, tensors, targets, strict=False):
         yield _compare(work, f"{name} of item {item} ({TIMED})", tensor[None], target, [item])
 
@@ -86,7 +86,7 @@ def _not_finite(check: Check, name: str) -> CheckResult:
 
 
 def _compare(work: Workload, name: str, result: Tensor, target: Target, items: Sequence[int]) -> CheckResult:
-    """Return the result of a tensor, for some items if it has a batch."""
+    """Compare a tensor with its target; `items` are the batch items it holds, empty without a batch."""
     error = reference.relative_error(result, target.tensor, target.scale)
     reason = ""
     if target.tensor.isinf().any() or target.tensor.isnan().all():

@@ -1,10 +1,10 @@
-"""CUDA: the timers of a GPU, work that is late, and the memory of a call.
+"""CUDA: the timers of a GPU, the check for late work, and the memory of a call.
 
-A GPU works on what the host queues. Events around a call that the host has yet to queue measure the host: on an H200
-the same layer, twice, was seen to differ by half. So a timing begins with a hold, a kernel that keeps the GPU busy
-until all calls and their events are queued: then no time of the host is between two events. That is proven each time.
+A GPU works on calls that the host has queued. If the GPU waits for the host, events around a call measure the host: on
+an H200 two timings of one layer differed by half. So a timing begins with a hold, a kernel that keeps the GPU busy
+until all calls and their events are queued. The timing is void if the hold ended earlier.
 
-All of torch that reads the time is bound here before any implementation is imported, so that a patch has no effect.
+Torch's timing functions are bound here before any implementation is imported, so patching them later has no effect.
 """
 
 import gc
@@ -29,43 +29,43 @@ _elapsed_ms: Callable[[Event, Event], float] = Event.elapsed_time
 _wait: Callable[[Event], None] = Event.synchronize
 
 LEAST_HOLD_S, MOST_HOLD_S, HOLD_FACTOR = 2e-4, 0.5, 3.0
-"""A hold takes HOLD_FACTOR times what the host needed before, within these limits."""
+"""A hold takes HOLD_FACTOR times as long as the host needed in the last timing, within these limits."""
 
 MOST_CALLS = 16
-"""The most calls behind one hold. About a thousand launches fit into a stream; then the host waits for the GPU."""
+"""The most calls behind one hold. After about a thousand queued launches the host waits for the GPU."""
 
 MOST_VOID = 8
-"""After so many void timings in a row, a call is known to wait for the GPU."""
+"""The most void timings in a row; after more, the call is taken to wait for the GPU."""
 
 CALIBRATED_CYCLES = 1_000_000
-"""The cycles of a hold that is timed, because clocks differ and change: about half a millisecond."""
+"""The cycles of the kernel, about half a millisecond, by which the current clock rate is measured."""
 
 WAKING_S = 0.05
-"""A GPU that was idle has a low clock; it works for so long before the first hold of a process is calibrated."""
+"""The seconds of work that raise an idle GPU's clock before a process calibrates its first hold."""
 
 EMPTY_PAIRS, LOOKS = 15, 7
-"""The pairs of events with nothing between them that are timed, and the looks for late work."""
+"""The timings of an empty pair of events, and the looks for late work."""
 
 L2_FACTOR = 2
-"""The size of the buffer in units of L2; writing it removes all data of the last call from L2."""
+"""The size of the buffer whose writing evicts the last call's data from L2, in units of L2."""
 
 
 def timer(timing: str) -> Timer:
-    """Return the timer of a way to time a call."""
+    """Return the timer for a value of the column `timing`."""
     return _ByHost() if timing == HOST else _BehindHold(is_cold=timing != HOT)
 
 
 class _ByHost:
-    """Times calls by the wall clock until the GPU has done them: what a user waits for."""
+    """Times calls by the wall clock until the GPU has done them."""
 
     most_calls = math.inf
     late_s = 0.0
 
     def hold(self, _before: Call, /) -> None:
-        """Do nothing: a user's GPU isn't kept busy."""
+        """Do nothing, because this timer includes the host."""
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
-        """Return the seconds per call, and those until it was queued."""
+        """Return the seconds per call, and the host's seconds until it was queued."""
         prepare(call, calls)
         synchronize()
         start = perf_counter()
@@ -79,10 +79,10 @@ class _ByHost:
 
 
 class _BehindHold:
-    """Times calls by events behind a hold: all of them together, or each cold one after L2 was overwritten.
+    """Times calls by events behind a hold: all together, or if `is_cold` one by one, each after overwriting L2.
 
-    Whoever queues more than the calls, as the writing of their inputs, calls `hold` before: then work on another stream
-    that doesn't wait for it finds old inputs. The length of a hold follows from what the host needed before.
+    Call `hold` before writing the inputs of the calls: work on another stream that doesn't wait for it
+    then reads old inputs. The length of a hold follows from the host's time in the last timing.
     """
 
     def __init__(self, *, is_cold: bool, hold_s: float = LEAST_HOLD_S) -> None:
@@ -96,11 +96,11 @@ class _BehindHold:
 
     @property
     def late_s(self) -> float:
-        """The seconds for which the GPU goes on after the calls of most timings, on other streams."""
-        return _low(self._lates_s)
+        """The seconds for which the GPU usually keeps working on other streams after the calls of a timing."""
+        return _lower_quartile(self._lates_s)
 
     def hold(self, before: Call, /) -> None:
-        """Keep the GPU busy, once it has done what is `before`, for as long as the host is expected to need."""
+        """Call `before`, wait for its work, then keep the GPU busy for as long as the host is expected to need."""
         before()
         synchronize()
         self._cycles_per_s = self._cycles_per_s or _cycles_per_s()
@@ -108,7 +108,7 @@ class _BehindHold:
         _sleep(math.ceil(self._hold_s * self._cycles_per_s))
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
-        """Return the GPU's and the host's seconds per call; raises Void, or Unsupported for a call that waits."""
+        """Return the GPU's and the host's seconds per call; raises Void, or Unsupported if a call waits for the GPU."""
         gpu_s, host_s, left = 0.0, 0.0, calls
         while left:
             size = int(min(left, self.most_calls))
@@ -117,11 +117,11 @@ class _BehindHold:
         return Timing(gpu_s / calls, host_s / calls)
 
     def _behind_one(self, call: Call, calls: int, results: list[object] | None) -> tuple[float, float]:
-        """Return the GPU's and the host's seconds of calls behind one hold."""
+        """Return the GPU's and the host's seconds for all calls behind one hold."""
         if self._begin_s is None:
             self.hold(_nothing)
         begin_s, self._begin_s = self._begin_s or 0.0, None
-        # bound before the calls: what they patch for a moment has no effect
+        # bound before the calls, so that a call's patches have no effect
         record, query, wait, wait_for_all, elapsed_ms = _record, _query, _wait, synchronize, _elapsed_ms
         held: list[object] = []
         sizes = [1] * calls if self._is_cold else [calls]
@@ -147,7 +147,7 @@ class _BehindHold:
     def _queued(
         self, call: Call, calls: int, held: list[object], record: Callable[[Event], None], start: Event, end: Event
     ) -> float:
-        """Queue calls between two events, and return the host's seconds for the calls."""
+        """Queue calls between two events, and return the host's seconds for them."""
         prepare(call, calls)
         getattr(call, "renew", _nothing)()
         if self._is_cold:
@@ -161,7 +161,7 @@ class _BehindHold:
         return host_s
 
     def _lengthen(self, calls: int, queued_s: float) -> None:
-        """Let the next hold be longer, or have fewer calls; raises Unsupported if that has not helped."""
+        """Make the next hold longer, or put fewer calls behind it; raises Unsupported after MOST_VOID attempts."""
         self._void, self._cycles_per_s = self._void + 1, 0.0  # the clock may have risen since it was measured
         if self._void > MOST_VOID:
             raise Unsupported(
@@ -175,7 +175,7 @@ class _BehindHold:
 
 
 def _cycles_per_s() -> float:
-    """Return the cycles of a hold in a second, at the clock of now."""
+    """Return the cycles of a hold per second at the current clock rate."""
     _wake(current_device())
     start, end = Event(enable_timing=True), Event(enable_timing=True)
     _sleep(CALIBRATED_CYCLES)  # the GPU works on it until the next one is queued
@@ -188,7 +188,7 @@ def _cycles_per_s() -> float:
 
 @cache
 def _wake(_device: int) -> None:
-    """Let the current device work, once in a process, until its clock has risen."""
+    """Let the current device work, once in a process, until its clock rate has risen."""
     begin_s = perf_counter()
     while perf_counter() - begin_s < WAKING_S:
         _sleep(CALIBRATED_CYCLES)
@@ -196,7 +196,7 @@ def _wake(_device: int) -> None:
 
 
 def event_s() -> float:
-    """Return the seconds that two events with nothing between them show: they are part of each timing."""
+    """Return the seconds between two events without work in between, which each timing includes."""
     timer = _BehindHold(is_cold=False)
     return statistics.median(timed(timer, _nothing).call_s for _ in range(EMPTY_PAIRS))
 
@@ -210,23 +210,23 @@ def _same(result: object) -> object:
 
 
 def late_s(call: Call, calls: int, in_timings_s: float = 0.0) -> float:
-    """Return the seconds for which a GPU goes on with some calls after all of the current stream's work is done.
+    """Return the seconds for which a GPU keeps working on some calls after the current stream has finished.
 
-    It is work on another stream, which events on the current one don't see: that of three looks in four, or what was
-    seen in timings, beyond that of calls that do nothing. It adds up with the calls, and the delays of the host don't:
-    12 to 45 µs were seen after honest calls on an H200. A hold keeps the GPU from being done before the host looks.
+    Events on the current stream don't time work on other streams. The result is the lower quartile of LOOKS looks, or
+    `in_timings_s` if larger, minus the same for calls that do nothing. Late work grows with the calls, the host's delay
+    doesn't: it was 12 to 45 µs on an H200. A hold keeps the GPU from finishing before the host looks.
     """
     host_s = timed(_BehindHold(is_cold=False), call).host_s or 0.0
     return max(0.0, max(_late_s(call, calls, host_s), in_timings_s) - _late_s(_nothing, calls, 0.0))
 
 
-def _low(values: Sequence[float]) -> float:
-    """Return the lowest quartile: what is above it may be the host's delay; 0 without values."""
+def _lower_quartile(values: Sequence[float]) -> float:
+    """Return the lower quartile, because larger values may be the host's delay; 0 without values."""
     return sorted(values)[len(values) // 4] if values else 0.0
 
 
 def _late_s(call: Call, calls: int, host_s: float) -> float:
-    """Return the late work of some calls behind a hold that is long enough for the host's seconds of each."""
+    """Return the seconds of late work of some calls, behind a hold long enough for `host_s` per call."""
     timer, lates_s = _BehindHold(is_cold=False, hold_s=HOLD_FACTOR * calls * host_s), list[float]()
     for _ in range(LOOKS):
         end = Event()
@@ -239,7 +239,7 @@ def _late_s(call: Call, calls: int, host_s: float) -> float:
         start = perf_counter()
         synchronize()
         lates_s.append(perf_counter() - start)
-    return _low(lates_s)
+    return _lower_quartile(lates_s)
 
 
 @cache
@@ -250,10 +250,10 @@ def _l2_buffer(device: int) -> torch.Tensor:
 
 
 def peak_bytes(call: Call, device: str) -> tuple[int, int]:
-    """Return the bytes that one call on a GPU needs at its peak, and those that its caching allocator reserves for it.
+    """Return the peak bytes that one call on a GPU allocates, and the bytes that the caching allocator reserves for it.
 
-    They come on top of what was held before, and are counted after the allocator's cache was emptied. The call must
-    have run before: the first one makes plans and workspaces that stay.
+    Both exclude bytes held before; the allocator's cache is emptied first. The call must have run before, because the
+    first call makes plans and workspaces that stay.
     Raises RuntimeError if the allocator counts nothing, not even the inputs.
     """
     prepare(call, 1)

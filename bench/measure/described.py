@@ -1,4 +1,4 @@
-"""What a duel asks of the modules of its sides: a description, by a process that has imported the side's own code."""
+"""Describe the module of one side of a duel, in a process that has imported that side's code."""
 
 import sys
 from dataclasses import replace
@@ -13,9 +13,9 @@ from impls.lookup import check
 
 
 def described(request: Describe, channel: Channel) -> dict[str, Any]:
-    """Return the shapes of a module's input, output and weights, and the code that it and an implementation bring in.
+    """Return the shapes of a module's input, output and weights, and the packages that it and an implementation import.
 
-    Of each package that is its file, its version, and a digest of its sources. Raises as `workload.make` does.
+    For each package these are its file, a digest of its sources, and its version. Raises as `workload.make` does.
     """
     channel.announce("model")
     before, point = {*sys.modules}, replace(request.point, device=CPU.name)

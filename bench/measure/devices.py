@@ -1,4 +1,4 @@
-"""The devices of this machine as torch knows them: how they are chosen, awaited and timed, and what they say."""
+"""The devices of this machine: select, synchronize and time them, and read their state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from bench.plan.device import CUDA, Kind, kind
 
 @dataclass(frozen=True)
 class Device:
-    """The CPU, which works in the process that calls; a GPU overrides what is other there."""
+    """The CPU; a GPU overrides what differs there."""
 
     name: str
     activities: ClassVar[Sequence[ProfilerActivity]] = (ProfilerActivity.CPU,)
@@ -24,55 +24,55 @@ class Device:
 
     @property
     def kind(self) -> Kind:
-        """Its kind."""
+        """The kind of device, with its fixed properties."""
         return kind(self.name)
 
     @property
     def place(self) -> str:
-        """Where its tensors lie, as torch calls it."""
+        """The device of its tensors, as torch names it."""
         return self.name
 
     @property
     def obstacle(self) -> str:
-        """Why this machine has no such device, empty if it has."""
+        """The reason why this machine has no such device, empty if it has it."""
         return ""
 
     def choose(self) -> None:
-        """Let this process use it."""
+        """Make it the device of this process."""
 
     def synchronize(self) -> None:
         """Wait until its work is done."""
 
     def timer(self, timing: str) -> clock.Timer:  # noqa: ARG002 - a GPU has several
-        """Return the timer of one of its ways to time a call."""
+        """Return the timer for a value of the column `timing`."""
         return clock.host
 
     def peak_bytes(self, call: clock.Call) -> tuple[int, int] | None:  # noqa: ARG002
-        """Return the bytes that a call needs at its peak, and those that torch's caching allocator reserves for it.
+        """Return the peak bytes that a call allocates, and the bytes that torch's caching allocator reserves for it.
 
-        None where a profile of the call has the peak.
+        None on the CPU, where a profile of the call has the peak.
         """
         return None
 
     def free_bytes(self) -> int | None:
-        """Return the bytes of its own memory that are free; None if it has none, or if nothing was done on it."""
+        """Return the free bytes of its own memory; None if it has none or is not in use yet."""
         return None
 
     def energy_j(self) -> float | None:
-        """Return the joules that it has used since any fixed time, None without a readable counter."""
+        """Return the joules that it has used since some fixed time; None without a readable counter."""
         return None
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether only one process at a time can use it."""
+        """Whether only one process can use it at a time."""
         return False
 
     def states(self) -> nvml.States | None:
-        """Return what reads its clock and its heat; None if nobody asks."""
+        """Return a reader of its clock rate, power and temperature; None for a CPU."""
         return None
 
     def is_lost(self) -> bool:
-        """Return whether an error has left it unusable for this process."""
+        """Return whether an error has made it unusable for this process."""
         return False
 
 
@@ -84,7 +84,7 @@ class Gpu(Device):
 
     @property
     def obstacle(self) -> str:
-        """Why this machine has no such device, empty if it has."""
+        """The reason why this machine has no such device, empty if it has it."""
         if not torch.cuda.is_available():
             return f"no CUDA device: torch {torch.__version__} sees none: {_why_no_cuda()}"
         if self.index >= torch.cuda.device_count():
@@ -97,9 +97,9 @@ class Gpu(Device):
         return torch.device(self.name).index or 0
 
     def choose(self) -> None:
-        """Let this process use it, and call SDPA: torch's first call sets the order of backends for all later ones.
+        """Make it the device of this process, and call SDPA once, because the first call sets the order of backends.
 
-        Raises RuntimeError if the process was forked from one that has asked CUDA.
+        Raises RuntimeError if the process was forked from one that has used CUDA.
         """
         if torch.cuda._is_in_bad_fork():
             raise RuntimeError(
@@ -114,24 +114,24 @@ class Gpu(Device):
         torch.cuda.synchronize(self.name)
 
     def timer(self, timing: str) -> clock.Timer:
-        """Return the timer of one of its ways to time a call."""
+        """Return the timer for a value of the column `timing`."""
         return cuda.timer(timing)
 
     def peak_bytes(self, call: clock.Call) -> tuple[int, int] | None:
-        """Return the bytes that a call needs at its peak, and those that torch's caching allocator reserves for it."""
+        """Return the peak bytes that a call allocates, and the bytes that torch's caching allocator reserves for it."""
         return cuda.peak_bytes(call, self.name)
 
     def free_bytes(self) -> int | None:
-        """Return the bytes of its own memory that are free; None if nothing was done on it."""
+        """Return the free bytes of its own memory; None if it is not in use yet."""
         return torch.cuda.mem_get_info()[0] if torch.cuda.is_initialized() else None
 
     def energy_j(self) -> float | None:
-        """Return the joules that its board has used, None if NVML gives none."""
+        """Return the joules that its board has used; None if NVML has no counter."""
         return nvml.energy_j(self._uuid)
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether only one process at a time can use it; False if it isn't there."""
+        """Whether only one process can use it at a time; False if there is no such device."""
         return not self.obstacle and nvml.is_exclusive(self._uuid)
 
     @property
@@ -139,11 +139,11 @@ class Gpu(Device):
         return str(torch.cuda.get_device_properties(self.name).uuid)
 
     def states(self) -> nvml.States | None:
-        """Return what reads its clock, power and temperature."""
+        """Return a reader of its clock rate, power and temperature."""
         return nvml.States(self._uuid)
 
     def is_lost(self) -> bool:
-        """Return whether an error has left it unusable for this process."""
+        """Return whether an error has made it unusable for this process."""
         if not torch.cuda.is_initialized():
             return False
         try:

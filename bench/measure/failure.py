@@ -1,4 +1,4 @@
-"""The outcome of a case in one process, also if it ends with an exception."""
+"""Turn an exception in a case into the outcome of the case."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from bench.measure.process_state import LeftChanged
 from bench.sampling.requests import Outcome
 
 NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "_STATUS_ALLOC_FAILED")
-"""What messages say if memory ran out, of the CPU's allocator, of the CUDA driver, and of cuBLAS and cuDNN."""
+"""Words in messages about exhausted memory, from the CPU allocator, the CUDA driver, cuBLAS and cuDNN."""
 
 NO_COMPILER = (
     "No working C++ compiler",
@@ -24,27 +24,27 @@ NO_COMPILER = (
     "Cannot find a working triton installation",
     "too old to be supported by the triton GPU compiler",
 )
-"""The texts in which Inductor and Triton say that the machine has no compiler."""
+"""Words in messages of Inductor and Triton about a missing compiler."""
 
 COMPILING = "CppCompileError"
-"""What the first line of Inductor's message names if a C++ compiler refused its code."""
+"""The name in the first line of Inductor's message if a C++ compiler rejected its code."""
 
 OF_CUDA = "CUDA error"
-"""What the first line of a CUDA error has, whose further lines say how to debug it."""
+"""Words in the first line of a CUDA error; its further lines say how to debug it."""
 
 NO_ROOM = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE)))
-"""What the system says of a full disk and of a limit on files: the case is not the cause."""
+"""The system's messages about a full disk or a limit on files, which are not the fault of the case."""
 
 OF_COMPILER = re.compile(r"(?:\b(?:fatal )?error: (?!ld returned)|\bld: )(.+)")
-"""The line in which a C++ compiler or its linker says what it can't do; Inductor quotes it after the command."""
+"""The error line of a C++ compiler or linker, which Inductor quotes after the command."""
 
 
 @contextmanager
 def caught(outcome: Outcome, device: str, prefix: str = "") -> Iterator[None]:
-    """End the case with any exception that is raised inside.
+    """End the case with the status and message of an exception that is raised inside.
 
-    `prefix` is put before the message, unless that names a layer or an implementation by itself.
-    The process exits if the error left a GPU unusable for it.
+    `prefix` precedes the message, unless the message names a layer or an implementation itself.
+    The process exits if the error has made its GPU unusable.
     """
     try:
         yield

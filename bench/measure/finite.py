@@ -1,4 +1,4 @@
-"""Numbers of a layer's own output that aren't finite: any number would be as right beside them as any other."""
+"""Reject layers whose own output isn't finite, because nothing can be compared with it."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from impls.contract import Unsupported
 
 
 def check(workload: Workload, tensors: Sequence[Tensor], words: str) -> None:
-    """Raise Unsupported with their count if the layer's output, or a gradient, is not finite.
+    """Raise Unsupported if the layer's output, or a gradient, has values that aren't finite; the message counts them.
 
     `tensors` are in the order of the workload's names; `words` name the inputs.
     """

@@ -1,8 +1,8 @@
-"""A server that forks worker processes of itself, and the pipe between each of them and the parent.
+"""A server that forks worker processes, and the pipe between each worker and the parent.
 
-The server has imported torch, so none of them has to. It runs no code of users. Each worker has its own session, log
-and pipe. On the pipe a request or an event is a line of JSON, as `bench.sampling.requests` declares them.
-This file imports no torch, so it can be tested without torch.
+The server has imported torch, so workers start with it. It runs no user code. Each worker has its own session, log and
+pipe. Each request or event is a line of JSON on the pipe, as declared in `bench.sampling.requests`.
+This module doesn't import torch.
 """
 
 import contextlib
@@ -27,17 +27,17 @@ from bench.sampling.requests import Fork, Posted, Reap, Replied, Start, Warm, Wo
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 LONGEST_BYTES = 1 << 16
-"""The most bytes that are read at once."""
+"""The most bytes of one read."""
 
 MOST_DESCRIPTORS = 2
-"""The most descriptors that come with a request: the pipe and the log of a forked process."""
+"""The most file descriptors with a request: the pipe and the log of a forked process."""
 
 CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
-"""Child programs don't inherit the descriptors that came."""
+"""The flag by which child programs don't inherit received descriptors."""
 
 
 class Channel:
-    """The pipe to the parent; only the process that made the channel can use it."""
+    """The pipe to the parent; only the process that made the channel may use it."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = socket.socket(fileno=pipe)
@@ -45,9 +45,9 @@ class Channel:
         os.register_at_fork(after_in_child=self._pipe.close)
 
     def requests(self, decoder: Decoder[Any]) -> Iterator[tuple[Any, list[int]]]:
-        """Yield the parent's requests, as a decoder reads them, until it closes the pipe; each with its descriptors.
+        """Yield the parent's decoded requests, each with its file descriptors, until it closes the pipe.
 
-        These are fewer than were sent if this process has no room for them.
+        Descriptors are missing if this process has reached its limit of open files.
         """
         while line := self._line():
             posted = msgspec.json.decode(line[0], type=Posted)
@@ -59,7 +59,7 @@ class Channel:
         self._send(Replied(self._id, Raw(msgspec.json.encode(reply))))
 
     def announce(self, stage: str) -> None:
-        """Tell the parent what is about to run, in case the process dies there."""
+        """Tell the parent which stage begins, in case the process dies in it."""
         self._send(Working(self._id, stage))
 
     def _line(self) -> tuple[bytes, list[int]] | None:
@@ -80,14 +80,14 @@ Serve = Callable[[Any, Channel], Any]
 
 
 def serve(served: Mapping[type, Serve], channel: Channel) -> None:
-    """Serve requests by their type until the parent closes the pipe; `Start` is replied to at once."""
+    """Serve each request by the function for its type until the parent closes the pipe; `Start` gets an empty reply."""
     served = {Start: lambda *_: None, **served}
     for request, _ in channel.requests(decoder_of(served)):
         channel.reply(served[type(request)](request, channel))
 
 
 def decoder_of(kinds: Iterable[type]) -> Decoder[Any]:
-    """Return a decoder of requests of some types."""
+    """Return a decoder for these types of requests."""
     return Decoder(reduce(operator.or_, kinds))
 
 
@@ -96,9 +96,9 @@ Role = Callable[[Channel], None]
 
 
 class ForkServer:
-    """Serves `Start`, `Warm`, `Fork` and `Reap`; `roles` are the kinds of processes that it forks.
+    """Serves `Start`, `Warm`, `Fork` and `Reap`; `roles` maps the name of a role to the work of its processes.
 
-    A process has what was imported before it was forked.
+    A process inherits all modules that were imported before its fork.
     """
 
     def __init__(self, roles: Mapping[str, Role], warm: Callable[[Warm], None]) -> None:
@@ -134,7 +134,7 @@ class ForkServer:
         return pid
 
     def _run(self, role: str, pipe: int, log: int, server: int) -> int:
-        """Return the exit status of a forked process after its work."""
+        """Do the work of a forked process and return its exit status."""
         try:
             die_with_parent()
             adopt_orphans()
@@ -160,21 +160,21 @@ class ForkServer:
 
 
 def die_with_parent() -> None:
-    """Let the system end this process when its parent ends, on Linux."""
+    """Make the system end this process when its parent ends; Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of the descendants whose own parent ends, so that `has_children` sees them, on Linux."""
+    """Become the parent of descendants whose own parent ends, so that `has_children` sees them; Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def has_children() -> bool:
-    """Return whether a process that this one has started, or adopted, still lives."""
+    """Return whether a process that this one has started, or adopted, is still alive."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:  # there is none, living or dead; else all processes are looked through, for milliseconds
+    except ChildProcessError:  # no child, alive or dead; psutil would take milliseconds
         return False
     return any(each.status() != psutil.STATUS_ZOMBIE for each in psutil.Process().children())

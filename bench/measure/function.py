@@ -1,6 +1,6 @@
-"""Whether a layer is a function of each item: only then can outputs be compared.
+"""Check that a layer is a function of each item, because only then can outputs be compared.
 
-A layer with dropout would be off from itself by as much as any other kernel is.
+A layer with dropout, for example, differs from itself.
 """
 
 import torch
@@ -16,14 +16,14 @@ from impls.contract import Unsupported
 from impls.sameness import are_same
 
 OTHER = -2.0
-"""What another item is multiplied by, so that sums over both items have another sign than those over the first one."""
+"""The factor of the second item, whose sign makes sums over both items differ in sign from sums over the first."""
 
 RULE = "the layer must return the same output for the same input"
 ALONE = "an item alone gives something else than among others, where the first dimension is the batch"
 
 
 def check(workload: Workload) -> None:
-    """Raise Unsupported if the layer, in the point's mode, is no function of each item, changes it or isn't finite."""
+    """Raise Unsupported if the layer, in the point's mode, mixes items, varies, edits its input or isn't finite."""
     try:
         _check(workload, copied(workload.layer).to("cpu", torch.float32))
     except Exception as error:
@@ -41,7 +41,7 @@ def _check(workload: Workload, layer: nn.Module) -> None:
     finite.check(workload, [first], f"{NORMAL}, one item")
     other, drawn = _output(layer, others), torch.get_rng_state()
     again = _output(layer, x)
-    if not torch.equal(drawn, torch.get_rng_state()):  # a path that is rarely dropped may be there in both calls
+    if not torch.equal(drawn, torch.get_rng_state()):  # rare drops may be missing in both calls
         raise Unsupported(f"{RULE}; it draws random numbers")
     if not are_same(again, first):
         raise Unsupported(f"{RULE}; a second call on the same input returns something else")
@@ -50,7 +50,7 @@ def _check(workload: Workload, layer: nn.Module) -> None:
     try:
         both = _output(layer, tuple(map(torch.cat, zip(x, others, strict=True))))
     except Exception:
-        if workload.point.batch == 1:  # it may be made for one item
+        if workload.point.batch == 1:  # the layer may be made for one item
             return
         raise
     if not (are_same(both[:1], first) and are_same(both[1:], other)):

@@ -1,4 +1,4 @@
-"""CUDA graphs: one call, captured once and replayed, as a user does whose layer is bound by the launch of kernels."""
+"""CUDA graphs: capture a call once and replay it, as a user does with a launch-bound layer."""
 
 import gc
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from bench.measure.workload import Workload
 from impls.contract import Unsupported
 
 WARM_CALLS = 3
-"""The calls on the stream of the capture before it, as torch's documentation asks for."""
+"""The calls on a side stream before the capture, as torch's documentation requires."""
 
 REPLAYED = ("inference", "train")
-"""The modes whose call is all that happens, so that it can be captured."""
+"""The modes in which one call is complete, so that it can be captured."""
 
 
 class _Static:
-    """Inputs whose memory stays the same: a graph reads and writes what it was captured with."""
+    """Inputs at fixed addresses, because a graph uses the memory with which it was captured."""
 
     def __init__(self, of: Inputs) -> None:
         self._of = of
@@ -28,7 +28,7 @@ class _Static:
         self.next: Callable[[], Tensors] = lambda: tensors
 
     def renew(self) -> None:
-        """Write the inputs of the next call into them."""
+        """Copy the inputs of the next call into the fixed ones."""
         with torch.no_grad():
             for own, tensor in zip(self.next(), self._of.next(), strict=True):
                 own.copy_(tensor)
@@ -36,7 +36,7 @@ class _Static:
 
 
 class Graph:
-    """A call of an implementation as a graph: `renew` brings inputs, calling replays it, `keep` copies a result.
+    """A captured call of an implementation: `renew` copies inputs, a call replays it, `keep` copies a result.
 
     Raises Unsupported with torch's reason if the call can't be captured.
     """
@@ -67,7 +67,7 @@ class Graph:
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
-                torch.cuda.set_stream(before)  # the end of a capture that failed leaves its own
+                torch.cuda.set_stream(before)  # a failed capture leaves its own stream
                 cause = error.__context__ if isinstance(error.__context__, RuntimeError) else error
                 reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
                 raise Unsupported(f"a call can't be captured as a CUDA graph: {reason}") from error
@@ -85,7 +85,7 @@ class Graph:
 
 
 def _copied(result: object) -> object:
-    """Return a copy of a tensor, or of a tuple of them and what else is in it."""
+    """Return a copy of a tensor, or of a tuple in which each tensor is copied."""
     if isinstance(result, Tensor):
         return result.detach().clone()
     return tuple(map(_copied, result)) if isinstance(result, tuple) else result

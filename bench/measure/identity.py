@@ -1,4 +1,4 @@
-"""What only torch and the worker's Python know of a machine."""
+"""The facts about a machine that only a worker's Python and torch know."""
 
 import platform
 import re
@@ -11,7 +11,7 @@ from bench.measure import workload
 
 
 def torch_facts() -> dict[str, Any]:
-    """Return the parts of the machine's identity that only the worker's Python and torch know; nothing volatile."""
+    """Return the stable facts of the machine's identity that only a worker's Python and torch know."""
     blas = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
     gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     return {

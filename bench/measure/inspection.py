@@ -1,6 +1,6 @@
-"""Inspection of one call outside all timing: the operators and kernels that did its work, and the memory it needed.
+"""Inspect one call outside all timing: the operators and kernels that did its work, and its memory.
 
-A runtime beside torch is asked what it runs, because torch's profiler doesn't see it.
+A runtime other than torch reports its operators itself, because torch's profiler doesn't see them.
 """
 
 import re
@@ -40,13 +40,13 @@ OWN_WORK = frozenset(
     f"aten::{name}"
     for name in ["addmm", "addmv", "baddbmm", "_addmm_activation", "_slow_conv2d_forward", "_slow_conv2d_backward"]
 )
-"""Operators that do work themselves after another operator has copied the bias: both are listed."""
+"""Operators that call another one to copy the bias, and then work themselves: both are listed."""
 
 ATTENTION = re.compile(r"scaled_dot_product_\w*attention_?\w*|multi_head_attention|flex_attention")
-"""Operators that represent an algorithm: they are listed even if their parts did the work."""
+"""Operators that stand for an attention algorithm: they are listed even if the operators inside did the work."""
 
 OPERATOR = re.compile(r"(?!autograd::)\w+::\w+")
-"""The names of operators of torch and of extensions; labels don't match."""
+"""The names of operators of torch and of extensions, but not of labels."""
 
 REPEATED = "k and v repeated to all heads"
 
@@ -54,26 +54,26 @@ MICROSECOND_S = 1e-6
 """The unit of an event's times."""
 
 NO_KERNEL = "torch's profiler saw no kernel of the call; may this user read the GPU's counters?"
-"""Why a profile says nothing of a call on a GPU."""
+"""The reason why a profile of a call on a GPU is empty."""
 
 COMPILED_GRAPH = re.compile(r"## Call (CompiledFxGraph)")
-"""Inductor's event for one of its graphs; the fused kernels inside have names only if `name_kernels` was called."""
+"""Inductor's event for one of its graphs; the fused kernels inside have no names without `name_kernels`."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """The names of the kernels that did the work, and the bytes that they needed in addition to those held before."""
+    """The names of the kernels that did the work, and the peak bytes that they needed beyond the bytes held before."""
 
     kernels: tuple[str, ...]
     peak_bytes: int
     reserved_bytes: int | None
-    """Those of the caching allocator, None on a CPU."""
+    """The bytes that the caching allocator reserved; None on a CPU."""
 
 
 def inspect(call: Callable[[], object], device: Device) -> Inspection:
     """Inspect one call; on the CPU one profile gives kernels and memory, on a GPU memory needs a second call.
 
-    This is the profile inside of that of torch.profiler, which imports the compiler for more than a second.
+    It uses the profiler underneath torch.profiler, because that imports the compiler for more than a second.
     """
     clock.prepare(call, 1)
     on = "cuda" if ProfilerActivity.CUDA in device.activities else None
@@ -86,10 +86,10 @@ def inspect(call: Callable[[], object], device: Device) -> Inspection:
 
 
 def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:
-    """Return the metrics of one call: its kernels, its memory, and the bytes that autograd keeps of it.
+    """Return the metrics of one call: its kernels, its memory, and the bytes that autograd keeps for backward.
 
-    The kernels of another runtime are the operators that it says. Its memory is unknown. So is that of a call
-    of which torch saw nothing, because it works in threads of its own.
+    The kernels of another runtime are the operators that it reports. Memory is unknown for a runtime, and for a call
+    that works in threads of its own, where torch sees nothing.
     """
     inspected = inspect(call, device(work.point.device))
     runtime = subject.function if isinstance(subject.function, impls.Runtime) else None
@@ -107,10 +107,10 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
 
 
 def adapted_by(function: object) -> str | None:
-    """Return how an implementation got into a module that is none of the suite, and which tensor counts; else None.
+    """Return how the core of a module from another package was replaced, with the wrapper's remarks; None if empty.
 
-    In any layer, it has what the core `says` of itself, and if keys and values were repeated for a core that takes no
-    fewer heads of them.
+    For any layer it includes the core's attribute `says`, and a remark if keys and values were repeated because the
+    core takes no grouped heads.
     """
     modules = function.modules() if isinstance(function, nn.Module) else ()
     cores = [attribute(each, "attend") for each in modules]
@@ -123,7 +123,7 @@ def adapted_by(function: object) -> str | None:
 
 
 def narrower(runtime: impls.Runtime, dtype: str) -> str:
-    """Return a text that names an operator of a runtime with fewer bits than a point's dtype, empty if none has."""
+    """Return a remark that names a runtime's operator in a narrower dtype than the point's; empty if none is."""
     for operator in runtime.operators():
         if ITEM_BYTES.get(operator.dtype, ITEM_BYTES[dtype]) < ITEM_BYTES[dtype]:
             return f"{runtime.title} says that it computes in {operator.dtype}: {operator.name}"
@@ -131,10 +131,10 @@ def narrower(runtime: impls.Runtime, dtype: str) -> str:
 
 
 def kernels(events: Iterable[Any], kind: Kind) -> tuple[str, ...]:
-    """Return the names of the operators or kernels that did the work in a profile's events, without repeats.
+    """Return the names of the operators or kernels that did the work, in the order of their start, without repeats.
 
-    The first to start comes first. On the CPU these are operators, and CompiledFxGraph if Inductor's own kernels ran.
-    On a GPU they are the operators that represent an attention algorithm, then the kernels.
+    On the CPU they are operators, and CompiledFxGraph if Inductor's own kernels ran.
+    On a GPU they are the operators that stand for an attention algorithm, then the kernels.
     """
     events = sorted(events, key=lambda event: event.time_range.start)
     operators = _operators(events, only_algorithms=not kind.is_timed_by_host)
@@ -142,7 +142,7 @@ def kernels(events: Iterable[Any], kind: Kind) -> tuple[str, ...]:
 
 
 def fallback(implementation: str, ran: Iterable[str]) -> str:
-    """Return a text with the kernels that ran instead of an implementation's required one, empty if that one ran."""
+    """Return a message with the kernels that ran instead of the one an implementation requires; empty if that ran."""
     expected = name_of(implementation).entry.kernel
     if not expected or any(expected in kernel for kernel in ran):
         return ""
@@ -164,7 +164,7 @@ def _device_kernels(events: Iterable[Any]) -> Iterable[str]:
 
 
 def _is_algorithm(name: str) -> bool:
-    """Return whether an operator represents an attention algorithm; the public function, which chooses one, doesn't."""
+    """Return whether an operator stands for an attention algorithm, unlike torch's function, which chooses one."""
     return bool(ATTENTION.search(name)) and name != "aten::scaled_dot_product_attention"
 
 

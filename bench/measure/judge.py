@@ -1,7 +1,6 @@
-"""The judge of a point: a process that computes what is expected there, and compares outputs with it.
+"""The judge of a point: a process that computes the reference, and compares outputs with it.
 
-It imports the layer, which may be a user's own code, and no implementation. It also measures which rates the device
-reaches.
+It imports the layer, which may be a user's own code, and no implementation. It also measures the rates of the device.
 """
 
 import math
@@ -27,13 +26,13 @@ from bench.sampling.inputs import AFTERWARDS, PEAKED, TIMED, InputValues, TimedC
 from bench.sampling.requests import Compare, Compared, CompareTimed, Expect, Expected, Outcome, Rates
 
 MOST_THREADS = 8
-"""The most threads of a reference, which is a few small products, and of a comparison."""
+"""The most threads of a reference or comparison, which is small work."""
 
 UNPEAKED = f"the layer's own output of larger inputs {NOT_FINITE}, so the peaked input is no larger than a normal one"
 
 
 class Judge:
-    """Serves the requests of a judge for one point; with another seed it computes all anew."""
+    """Serves a judge's requests for one point; a new seed makes it compute everything again."""
 
     def __init__(self) -> None:
         self._work: workload.Workload | None = None
@@ -42,7 +41,7 @@ class Judge:
         self._rates: DeviceRates | None = None
 
     def expect(self, request: Expect, channel: Channel) -> Expected | Outcome:
-        """Compute what is expected; return the least work of a call and what belongs to it, or why it can't."""
+        """Compute the reference; return the least work of a call and the peaked factor, or the reason for a failure."""
         point, outcome = request.point, Outcome()
         with failure.caught(outcome, point.device, "the reference failed: "):
             if reason := obstacle(point):
@@ -54,14 +53,14 @@ class Judge:
             with all_cores(point):
                 for name, shift in request.shifts.items():
                     self._expect(work, name, InputValues(shift, self._peak if name == PEAKED else 1.0))
-            memory.give_back()  # the reference's memory is needed by the implementations
+            memory.give_back()  # the implementations need the memory
             if changes := self._state.changes():
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
             return Expected(work.least_work, self._peak, UNPEAKED if self._peak == 1 else "")
         return outcome
 
     def compare(self, request: Compare, _channel: Channel) -> Compared:
-        """Compare the output in a file with what is expected."""
+        """Compare the output in a file with the reference."""
         (_, check), work = self._checks[request.check], self._known
 
         def compared() -> CheckResult:
@@ -70,7 +69,7 @@ class Judge:
         return self._compared(check.name, compared)
 
     def compare_timed(self, request: CompareTimed, _channel: Channel) -> Compared | Outcome:
-        """Replay the timed calls whose outputs are in a file, and compare; or say why nothing could be expected."""
+        """Replay the timed calls whose outputs are in a file, and compare them; or return why the replay failed."""
         outcome, work, calls = Outcome(), self._known, list[TimedCall]()
         _, check = self._checks[AFTERWARDS]
 
@@ -115,7 +114,7 @@ class Judge:
         return self._work
 
     def _compared(self, check: str, compared: Callable[[], CheckResult]) -> Compared:
-        """Return the result of a comparison; an output that can't be read has a reason alone."""
+        """Return the result of a comparison; for an output that can't be read it has only a reason."""
         try:
             with all_cores(self._known.point):
                 result = compared()
@@ -125,7 +124,7 @@ class Judge:
 
 
 def obstacle(point: Point) -> str:
-    """Return why this machine can't run the point, empty if it can."""
+    """Return the reason why this machine can't run the point, empty if it can."""
     if point.timing not in point.kind.timings:
         return f"timing = {point.timing} can't be used on {point.kind.name}; expected {' or '.join(point.kind.timings)}"
     return device(point.device).obstacle
@@ -133,7 +132,7 @@ def obstacle(point: Point) -> str:
 
 @contextmanager
 def all_cores(point: Point) -> Iterator[None]:
-    """Compute what is inside with all cores, or MOST_THREADS of them: nothing is timed meanwhile."""
+    """Use more threads inside, up to MOST_THREADS, because nothing is timed meanwhile."""
     threads = torch.get_num_threads()
     torch.set_num_threads(max(point.threads, min(MOST_THREADS, facts.visible_cores())))
     try:
@@ -144,7 +143,7 @@ def all_cores(point: Point) -> Iterator[None]:
 
 @contextmanager
 def _measuring(core: int | None) -> Iterator[None]:
-    """Run what is inside on a core, if one is given; it ends early if there is no memory for it."""
+    """Run the block on one core, if given, and end it silently if memory runs out."""
     cores = os.sched_getaffinity(0) if core is not None else set()
     try:
         if core is not None:

@@ -1,4 +1,4 @@
-"""The layer of a point: made, called once for the shape of its output, and its operations counted."""
+"""Make the layer of a point, and find the shape of its output and the operations of a call."""
 
 import dataclasses
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 def cast_to(tensor: Tensor, device: Any, dtype: torch.dtype | None) -> Tensor:
-    """Return a tensor on another device; one of floating-point numbers in another dtype."""
+    """Return a tensor on another device, and in another dtype if it is floating-point."""
     return tensor.to(device, dtype if tensor.is_floating_point() else None)
 
 
@@ -40,7 +40,7 @@ def made(point: Point) -> tuple[nn.Module, Shapes]:
     required = [each.name for each in columns if each.changes_function and not each.is_usual(point)]
     layer, shapes = make(of.path, dataclasses.asdict(point), required)
     draw_weights: Callable[[], None] | None = getattr(layer, "draw_weights", None)
-    if draw_weights and not of.is_module:  # a stranger's may mean something else
+    if draw_weights and not of.is_module:  # in other packages it may mean something else
         draw_weights()
     return layer, shapes
 
@@ -48,8 +48,8 @@ def made(point: Point) -> tuple[nn.Module, Shapes]:
 def traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int | None]:
     """Return the shape of the layer's output and the operations of a call, None if they are unknown.
 
-    The layer lies on the CPU in float32; its inputs may be on another device, in another dtype. One of the suite is not
-    called: torch's first use of the device "meta" imports the compiler, for more than a second.
+    The layer is on the CPU in float32; its inputs may be on another device, in another dtype. The suite's own layers
+    aren't called, because torch's first use of the device "meta" imports the compiler for more than a second.
     """
     of = layer_of(point.layer)
     if not of.is_module:
@@ -70,13 +70,13 @@ def traced(point: Point, layer: nn.Module, xs: Tensors) -> tuple[torch.Size, int
 
 
 def counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[Any, int | None]:
-    """Return the output of a layer on the CPU, and the operations of a call; raises `impls.Unresolved` if it fails."""
+    """Call a layer on the CPU; return its output and its operations, None if unknown. Raises `impls.Unresolved`."""
     try:
         return _counted(point, copied(layer), xs)
     except (impls.Unresolved, impls.Unsupported) as error:
         raise type(error)(f"layer {point.layer!r}: {error}") from error
     except Exception as error:
-        with suppress(Exception):  # with gradients, torch's counter fails at a view of a weight, a module at others
+        with suppress(Exception):  # with gradients torch's counter fails at some views
             if point.mode == "inference":
                 return _counted(point, copied(layer).requires_grad_(False), xs, with_graph=False)
             return copied(layer)(*xs), None

@@ -1,7 +1,7 @@
-"""A look at a model: where its attention is, which kernels run there, and its share of the time.
+"""Look at a model: where its attention is, which kernels run there, and its share of the time.
 
-A call is traced as a graph, in which cores are found; the profiler tells their shares of the time of the graph. A plain
-call of the model is timed beside it.
+A call is traced as a graph in which cores are found. The profiler measures their shares of the graph's time. A plain
+call of the model is timed beside each profiled one.
 """
 
 import dataclasses
@@ -37,25 +37,25 @@ from impls.catalogue import name_of
 T = TypeVar("T", Core, Softmax)
 
 CALLS, LEAST_CALLS, BUDGET_S = 7, 3, 4.0
-"""The profiled calls of a look, and how many are made after BUDGET_S."""
+"""The profiled calls of a look; after BUDGET_S seconds only LEAST_CALLS are made."""
 
 WARM_CALLS = 2
-"""Calls before all others: the first one is slower."""
+"""The calls before all others, because the first one is slower."""
 
 ATTENTION = re.compile(r"\w*attention\w*|_transformer_encoder_layer_fwd|_?softmax")
-"""The operators that tell how attention is computed."""
+"""The operators that show how attention is computed."""
 
 PRODUCTS = re.compile(r"bmm|baddbmm|addmm|mm|linear")
-"""Further operators by which two ways to compute attention differ."""
+"""Further operators by which two attention settings differ."""
 
 WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
-"""The operators that compute a whole layer, the fast paths of torch's own modules."""
+"""The operators of the fast paths of torch's own modules, which compute a whole layer."""
 
 NO_SOFTMAX = "no attention was found: the model has no softmax, and no operator that computes attention"
 
 
 def look(request: Look, channel: Channel) -> dict[str, Any]:
-    """Look at the model of a point; reply with its cores, the times of profiled calls, and what settings it has.
+    """Look at the model of a point; return its cores, the times of profiled calls, and the settings that it has.
 
     Raises `impls.Unresolved` if the model can't be made or called, `impls.Unsupported` if it has no softmax or returns
     other values for the same input.
@@ -93,7 +93,7 @@ def look(request: Look, channel: Channel) -> dict[str, Any]:
 
 
 def _found(model: Wrapper, work: workload.Workload) -> tuple[cores.Found | None, str]:
-    """Return what the graph of a model shows, or why there is none."""
+    """Return the cores in a model's graph, or None and the reason why it can't be traced."""
     try:
         return cores.look(model, work.inputs()), ""
     except Untraceable as reason:
@@ -101,14 +101,14 @@ def _found(model: Wrapper, work: workload.Workload) -> tuple[cores.Found | None,
 
 
 def _in_model(of: T) -> T:
-    """Return facts with the path in the module that a wrapper has inside."""
+    """Return a core or softmax with its layer's path relative to the module in the wrapper."""
     return msgspec.structs.replace(of, layer=of.layer.removeprefix("inner").removeprefix("."))
 
 
 def shape(request: Shape, channel: Channel) -> dict[str, int]:
-    """Return the columns of a module's largest core, or those of its input if no core is found.
+    """Return the columns of a module's largest core, or of its input if no core is found.
 
-    If its name says its input, the batch of that is among them.
+    If its name gives the input, they include the input's batch.
     Raises `impls.Unresolved` if the module can't be made or called.
     """
     point = request.point
@@ -125,7 +125,7 @@ def shape(request: Shape, channel: Channel) -> dict[str, int]:
 
 
 def _shown(point: Point) -> Wrapper:
-    """Return the module of a point on a CPU after a call, to be looked at; raises as `workload.make` does."""
+    """Return the module of a point on the CPU after one call; raises as `workload.make` does."""
     workload.set_up(dataclasses.replace(point, device=CPU.name))
     layer, shapes = made(point)
     items = tuple(shape[1:] for shape in shapes)
@@ -134,7 +134,7 @@ def _shown(point: Point) -> Wrapper:
 
 
 def _columns(seen: Sequence[cores.Site], model: Wrapper, point: Point) -> dict[str, int]:
-    """Return the columns of the largest of a module's cores, or those of its input without one."""
+    """Return the columns of the largest core that was seen, or of the module's input without one."""
     if seen:
         largest = max((site.core for site in seen), key=lambda core: math.prod(core.shapes[0]))
         return of_core(largest, point.layer)
@@ -143,7 +143,7 @@ def _columns(seen: Sequence[cores.Site], model: Wrapper, point: Point) -> dict[s
 
 
 def _kernels(call: Callable[[], object], on: Device) -> list[str]:
-    """Return the operators of a call that tell how attention is computed."""
+    """Return the operators of a call that show how attention is computed."""
     with profile(activities=on.activities) as profiler:
         call()
     return sorted(name for name in inspection.kernels(profiler.events() or [], on.kind) if ATTENTION.fullmatch(name))
@@ -152,7 +152,7 @@ def _kernels(call: Callable[[], object], on: Device) -> list[str]:
 def _profiled(
     call: Callable[[], object], graph: Callable[[], object] | None, of: cores.Found | None, on: Device
 ) -> Iterator[dict[str, Any]]:
-    """Yield the seconds of profiled calls of a graph, if there is one, each beside those of a plain call before it."""
+    """Yield the seconds of plain calls, each with the times of a profiled call of the graph, if there is one."""
     timed, begin = on.timer(HOST), time.perf_counter()
     for _ in range(WARM_CALLS):
         (graph or call)()
@@ -165,9 +165,9 @@ def _profiled(
 def _settings(
     model: Wrapper, work: workload.Workload, names: Sequence[str], channel: Channel
 ) -> dict[str, dict[str, str]]:
-    """Return for each setting whether the model has it: its status, a reason, and by which way.
+    """Return for each setting its status in the model, a reason, and how the core is replaced.
 
-    Its status is `same` if it runs what the model runs as it is.
+    The status is `same` if it runs the same operators as the unchanged model.
     """
     now = _fingerprint(model, work)
     tried: dict[str, dict[str, str]] = {}
@@ -184,7 +184,7 @@ def _settings(
 
 
 def _fingerprint(model: Wrapper, work: workload.Workload) -> Counter[str]:
-    """Return how often one call on an item runs each operator by which ways to compute attention differ."""
+    """Return how often a call on one item runs each operator by which attention settings differ."""
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         model(*(each[:1] for each in work.inputs()))
     names = (event.name.removeprefix("aten::") for event in profiler.events() or [])

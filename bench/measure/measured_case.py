@@ -1,7 +1,6 @@
-"""One case in its own process: prepared, sampled when the parent asks, and finished.
+"""One case in its own process: prepare it, take samples on request, and finish it.
 
-The outputs of some calls are handed over for the judge: those of the first calls, parts of the outputs of many timed
-calls, and that of a call after the last round.
+The judge gets the outputs of the first calls, of parts of many timed calls, and of one call after the last round.
 """
 
 import gc
@@ -48,30 +47,30 @@ from impls.catalogue import name_of
 from impls.lookup import activate
 
 LAYOUT_BYTES = 1 << 16
-"""A block of random size up to this is held, so that processes have different memory layouts."""
+"""The most bytes of a held block of random size, by which processes have different memory layouts."""
 
 TOUCHED, TOUCHED_HUGE = 2, 1
-"""After the first calls a block of this many times their memory is written and freed, if there is room for it. The
-pages stay mapped, so timed calls have no page faults. With small pages and without it each fourth call of eager was
-seen to take 40,000 page faults at 1024 tokens, and a third more time, because the allocator went on to new places. With
-huge pages once or twice the memory made no difference: samples then take 0 to 3 faults in the median.
-If the system must first make room for huge pages, it does so here: that was seen to take seconds."""
+"""After the first calls a block of this many times their memory is written and freed, if there is room for it. Its
+pages stay mapped, so timed calls have no page faults. Without it and with small pages, every fourth call of eager took
+40,000 page faults at 1024 tokens and a third more time, because the allocator moved on to new addresses. With huge
+pages one block is enough: samples then have 0 to 3 faults in the median. The system may need seconds to make room for
+huge pages, which it does here."""
 
 ENERGY_S = 1.0
-"""The seconds of the calls whose energy is read: the counter moves in steps of 20 to 100 ms."""
+"""The seconds of calls over which energy is read, because the counter moves in steps of 20 to 100 ms."""
 
 INSPECTED = 2
-"""The calls of an inspection: on a GPU the second one tells the memory."""
+"""The calls of an inspection; on a GPU the second one measures memory."""
 
 LATE, LATE_S = 0.02, 1e-4
-"""The part of some calls, and the seconds, for which a GPU may go on after their stream is done."""
+"""A GPU may work after the stream of some calls for this share of their time plus this many seconds."""
 
 
 class MeasuredCase:
-    """A case in this process; `outcome` is how it stands.
+    """A case in this process; `outcome` is its state so far.
 
-    Its methods raise Incorrect for an output of a wrong form, Fallback if another kernel runs than was asked for,
-    LeftChanged if the implementation changed the state of the process, and whatever the implementation raises.
+    Its methods raise Incorrect for an output of a wrong form, Fallback if a kernel other than the required one runs,
+    LeftChanged if the implementation changed process-wide settings, and any error of the implementation.
     """
 
     def __init__(self, request: Prepare, channel: forking.Channel) -> None:
@@ -84,10 +83,10 @@ class MeasuredCase:
         self._like: Output | None = None
         self._outputs: TimedOutputs | None = None
         self._reuses = False
-        """Whether the first calls have returned the same memory."""
+        """Whether calls return the same memory."""
 
     def prepare(self) -> Prepared:
-        """Do what comes before the rounds, in this order; the outputs of the first calls are for the judge."""
+        """Do all that precedes the rounds, in this order; the outputs of the first calls go to the judge."""
         request = self.request
         self._set_up()
         self._work = workload.make(request.point, request.seed, request.given)
@@ -107,19 +106,19 @@ class MeasuredCase:
         return Prepared(metrics, pace.call_s, pace.calls, remark, self._timed.reuses, import_s)
 
     def _set_up(self) -> None:
-        """Set what holds for the whole process: its core, threads and device, and where its memory begins."""
+        """Set the core, threads and device of the process, and shift its memory by a random block."""
         request, name = self.request, self.request.implementation
         self._channel.announce("preparation")
         if request.cache:
             os.environ[compilation.CACHE] = request.cache
         self._core = request.core
         if request.core is not None and not name_of(name).entry.compiles:
-            run_on(request.core)  # one of ours that compiles uses all cores for that, as with its user
+            run_on(request.core)  # compiling uses all cores, as it does for a user
         workload.set_up(request.point)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
 
     def _import(self) -> float:
-        """Import the implementation, and return the seconds that it took; raises `impls.Unresolved` without one."""
+        """Import the implementation, and return the seconds that it took; raises `impls.Unresolved`."""
         name = self.request.implementation
         activate(name)
         self._channel.announce("import")
@@ -132,9 +131,9 @@ class MeasuredCase:
         return import_s
 
     def _build(self) -> str:
-        """Build the implementation on its own copy of the weights; one in another runtime for the point's inputs.
+        """Build the implementation on its own copy of the weights; another runtime also for the point's inputs.
 
-        Return what such a runtime says about its precision.
+        Return a runtime's remark about its precision, else an empty text.
         """
         point, name = self.request.point, self.request.implementation
         with kept(), compilation.no_eager_fallback():
@@ -157,7 +156,7 @@ class MeasuredCase:
         return inspection.narrower(function, self.request.point.dtype)
 
     def _first_calls_in_kept_memory(self) -> list[float]:
-        """Make the first calls, and touch as much memory as they took; return the seconds of ordinary calls."""
+        """Make the first calls, and touch as much memory as they took; return their seconds unless they compiled."""
         point = self.request.point
         held_bytes = psutil.Process().memory_info().rss
         with explained():
@@ -170,9 +169,9 @@ class MeasuredCase:
         return calls_s
 
     def _first_calls(self) -> list[float]:
-        """Make the calls that are checked before the rounds; return the seconds of those that compiled nothing.
+        """Make the calls that are checked before the rounds; return the seconds of calls that didn't compile.
 
-        If a core that returns another form than it must makes a call fail, that is what Incorrect says.
+        If a call fails because the core's result has a wrong form, raises Incorrect with that reason.
         """
         names = [name for name in (NORMAL, PEAKED) if name in self.request.inputs]
         try:
@@ -184,7 +183,7 @@ class MeasuredCase:
         return [each for each in calls_s if each is not None]
 
     def _first_call(self, name: str, *, is_first: bool) -> float | None:
-        """Make a call, and hand its output over; return its seconds, None if it has compiled."""
+        """Make a call, and hand its output over; return its seconds, None if it compiled."""
         self._channel.announce("first call" if is_first else "correctness check")
         before, on = compilation.graphs(), device(self.request.point.device)
         with kept(), compilation.no_eager_fallback():
@@ -203,7 +202,7 @@ class MeasuredCase:
         return None if has_compiled else elapsed_s
 
     def _has_compiled(self, before: tuple[int, int], elapsed_s: float) -> bool:
-        """Return whether the first call has compiled, and keep what it took; raises Fallback if it must and didn't."""
+        """Return whether the first call compiled, and record its time; raises Fallback if it should have but didn't."""
         graphs, cached = (now - earlier for now, earlier in zip(compilation.graphs(), before, strict=True))
         if graphs:
             self.outcome.metrics |= {"graphs": graphs, "compile_s": elapsed_s, "compile_cached": cached > 0}
@@ -213,10 +212,10 @@ class MeasuredCase:
         return bool(graphs)
 
     def _inspect(self) -> None:
-        """Record the kernels and the memory of a call; raises Fallback if another kernel ran than was asked for."""
+        """Record the kernels and the memory of a call; raises Fallback if the required kernel didn't run."""
         self._channel.announce("inspection")
         metrics = self.outcome.metrics
-        self._inputs.renew(INSPECTED, self._rng.getrandbits(KEY_BITS))  # no answer is known for these
+        self._inputs.renew(INSPECTED, self._rng.getrandbits(KEY_BITS))  # values that no call has seen
         with kept(), self._work.gradient_mode():
             metrics |= inspection.metrics(self._call, self._subject, self._work)
             chosen: tuple[str, ...] = ()
@@ -228,7 +227,7 @@ class MeasuredCase:
             raise Fallback(fallback)
 
     def _own_tensors(self) -> Iterator[Tensor]:
-        """Yield the tensors that are here for any implementation."""
+        """Yield the tensors that the suite itself holds for any implementation."""
         yield from (self._layout, self._work.values, self._work.direction, *self._inputs.tensors)
         assert self._like is not None
         yield from (*self._like.inputs, *self._like.tensors)
@@ -236,7 +235,7 @@ class MeasuredCase:
             yield from (*layer.parameters(), *layer.buffers())
 
     def _capture(self) -> None:
-        """Let the timed calls be replays of a graph."""
+        """Capture a CUDA graph, whose replays are the timed calls."""
         self._channel.announce("capture")
         if self._work.layout.lengths:
             raise impls.Unsupported("a CUDA graph holds the lengths of one batch, and each timing has other ones")
@@ -245,7 +244,7 @@ class MeasuredCase:
         self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
 
     def _warm_up(self, calls_s: list[float]) -> None:
-        """Warm up, and set the conditions of samples: the gradient mode, no compilation, no garbage collection."""
+        """Set the gradient mode, forbid compilation, warm up, and turn garbage collection off."""
         self._channel.announce("warm-up")
         point = self._work.point
         self._timer = device(point.device).timer(point.timing)
@@ -265,7 +264,7 @@ class MeasuredCase:
         gc.disable()
 
     def sample(self, request: Sample) -> Sampled:
-        """Return one sample; a call of each timing is offered to the outputs for the judge."""
+        """Return one sample, and offer one call of each timing for the judge."""
         keys = request.keys
         self._move(request.core)
         if self._outputs is None:
@@ -283,13 +282,13 @@ class MeasuredCase:
         return sampled
 
     def _memory_for(self, timings: int) -> TimedOutputs:
-        """Return memory for the outputs of timed calls, if samples have so many timings."""
+        """Allocate memory for the outputs of timed calls, if samples have this many timings."""
         assert self._like is not None
         number = kept_of(self.request.point, timings, self._pace.call_s)
         return TimedOutputs(self._subject, self._work, self._like, number)
 
     def finish(self, request: Finish) -> Outcome:
-        """End the rounds: hand over the last outputs, read the energy of a call, look for late work."""
+        """End the rounds: hand over the last outputs, measure the energy of a call, and look for late work."""
         call_s, files = request.call_s, request.files
         self._move(request.core)
         work, on = self._work, device(self.request.point.device)
@@ -302,7 +301,7 @@ class MeasuredCase:
         self._check_form(AFTERWARDS, fresh)
         outputs.write(self._outputs.kept() if self._outputs else [], files[TIMED])
         outputs.write(work.handed_over(fresh.tensors), files[AFTERWARDS])
-        if self.request.thorough and work.point.mode != "backward":  # with which the forward pass would count
+        if self.request.thorough and work.point.mode != "backward":  # energy would include the forward pass
             self.outcome.metrics["energy_j"] = self._energy_j(call_s)
         if self._hosts_s:
             self.outcome.metrics["host_s"] = statistics.median(self._hosts_s)
@@ -314,15 +313,15 @@ class MeasuredCase:
         return self.outcome
 
     def _move(self, core: int | None) -> None:
-        """Run on another core from now on; raises LeftChanged if something else was changed."""
+        """Move to another core; raises LeftChanged if a setting was changed before."""
         if core is not None and core != self._core:
             self._state.check()
             run_on(core)
             self._core, self._state = core, ProcessState()
 
     def _check_late_work(self, call_s: float) -> None:
-        """Raise Incorrect if a call's work goes on after its stream is done: events would not time it."""
-        most = self._pace.calls if self._work.point.mode == "backward" else cuda.MOST_CALLS  # their graphs are held
+        """Raise Incorrect if work goes on after the stream is done, because events don't time it."""
+        most = self._pace.calls if self._work.point.mode == "backward" else cuda.MOST_CALLS  # autograd graphs are held
         calls = int(min(most, self._timer.most_calls))
         late_s = cuda.late_s(self._call, calls, self._timer.late_s)
         if late_s > LATE_S + LATE * calls * call_s:
@@ -331,7 +330,7 @@ class MeasuredCase:
             )
 
     def _energy_j(self, call_s: float) -> float | None:
-        """Return the joules of one of the calls that follow each other for ENERGY_S; None without a counter."""
+        """Return the joules per call over ENERGY_S seconds of calls; None without a counter."""
         on, calls = device(self.request.point.device), math.ceil(ENERGY_S / call_s)
         begin_j = on.energy_j()
         if begin_j is None:
@@ -352,7 +351,7 @@ class MeasuredCase:
 
 
 def run_on(core: int) -> None:
-    """Let all threads of this process run on one core alone: those that a row has started as well, on Linux."""
+    """Pin all threads of this process to one core, including threads that an implementation has started; Linux only."""
     for each in Path("/proc/self/task").iterdir():
-        with suppress(ProcessLookupError):  # it has ended
+        with suppress(ProcessLookupError):  # the thread has ended
             os.sched_setaffinity(int(each.name), {core})

@@ -1,4 +1,4 @@
-"""The memory of a call as torch's allocator counts it, and what autograd and others keep of it."""
+"""The memory of a call as torch's allocator counts it, and the bytes that stay held."""
 
 import ctypes
 import gc
@@ -15,22 +15,22 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from bench.machine import facts
 
 SPARE = 2
-"""A block is touched if so many of its size would fit into memory."""
+"""A block is touched only if this many blocks of its size fit into free memory."""
 
 
 def saved_bytes(forward: Callable[[], object], held: Iterable[Tensor]) -> int:
-    """Return the bytes that autograd keeps for backward, each storage counted once, without those of `held`.
+    """Return the bytes that autograd keeps for backward, each storage counted once, without the storages of `held`.
 
     `held` are the tensors that live independently of the call: the input and the weights.
     """
-    storages: dict[int, UntypedStorage] = {}  # which live until the count is complete, so that no address is reused
+    storages: dict[int, UntypedStorage] = {}  # kept alive until the end, so that no address is reused
     own = {tensor.untyped_storage().data_ptr() for tensor in held}
 
     def pack(tensor: Tensor) -> Tensor:
         for storage in (each.untyped_storage() for each in _plain(tensor)):
             if storage.data_ptr() not in own:
                 storages[storage.data_ptr()] = storage
-        return tensor.detach()  # a result that its own graph keeps would never be freed
+        return tensor.detach()  # a result in its own graph would never be freed
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         forward()
@@ -38,7 +38,7 @@ def saved_bytes(forward: Callable[[], object], held: Iterable[Tensor]) -> int:
 
 
 def _plain(tensor: Tensor) -> Iterator[Tensor]:
-    """Yield the tensors that hold a tensor's numbers: those inside a wrapper, as a nested tensor is one, or itself."""
+    """Yield the plain tensors inside a wrapper subclass, such as a nested tensor; else the tensor itself."""
     if not is_traceable_wrapper_subclass(tensor):
         yield tensor
         return
@@ -47,7 +47,7 @@ def _plain(tensor: Tensor) -> Iterator[Tensor]:
 
 
 def held_bytes(others: Iterable[Tensor]) -> int:
-    """Return the bytes of the tensors that Python code of this process keeps, each storage once, without `others`."""
+    """Return the bytes of all tensors that Python holds in this process, each storage once, without `others`."""
     ours = {tensor.untyped_storage().data_ptr() for tensor in others}
     gc.collect()
     every, storages = gc.get_objects(), dict[int, int]()
@@ -57,7 +57,7 @@ def held_bytes(others: Iterable[Tensor]) -> int:
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in ours:
                 storages[storage.data_ptr()] = storage.nbytes()
-        except (RuntimeError, NotImplementedError):  # it has no memory of this kind, as a sparse one
+        except (RuntimeError, NotImplementedError):  # a sparse tensor, for example, has no storage
             continue
     return sum(storages.values())
 
@@ -80,9 +80,9 @@ def peak_of_events(events: list[tuple[int, int]], frees_earlier: bool = False) -
 
 
 def peak_of_profile(profiler: profile, frees_earlier: bool) -> int:
-    """Return the peak of the calls on the CPU in a profile that recorded memory, exact to the byte.
+    """Return the peak bytes of the calls on the CPU in a profile that recorded memory.
 
-    It `frees_earlier` blocks if it is a backward pass: what a forward pass before it has kept.
+    A backward pass `frees_earlier` blocks: the ones that its forward pass kept.
     """
     fields = [event.extra_fields for event in allocations(profiler)]
     return peak_of_events([(each.ptr, each.alloc_size) for each in fields], frees_earlier)
@@ -91,7 +91,7 @@ def peak_of_profile(profiler: profile, frees_earlier: bool) -> int:
 def allocations(profiler: profile) -> list[Any]:
     """Return the allocator's events in a profile that recorded memory, ordered by time.
 
-    They are nodes of the profiler's tree of events: `parent` is the event that ran when the allocator was called.
+    They are nodes in the profiler's tree of events; `parent` is the event that called the allocator.
     """
     tree = profiler.kineto_results.experimental_event_tree()  # type: ignore[union-attr]
     return sorted((event for event in _walk(tree) if event.name == "[memory]"), key=lambda event: event.start_time_ns)
@@ -112,6 +112,6 @@ def give_back() -> None:
 
 
 def touch(size: int) -> None:
-    """Write and free a block of this size, if there is memory for it: the allocator keeps its pages for later calls."""
+    """Write and free a block of this size, if memory allows, so that the allocator keeps its pages for later calls."""
     if 0 < SPARE * size < facts.available_bytes():
         torch.empty(size, dtype=torch.uint8).fill_(0)

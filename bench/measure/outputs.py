@@ -1,6 +1,6 @@
-"""The outputs of an implementation: computed, checked for their form, and handed over for the judge.
+"""The outputs of an implementation: compute them, check their form, and hand them over to the judge.
 
-The process of an implementation holds no expected output, so the numbers are compared elsewhere.
+The process of an implementation never holds an expected output, so the judge compares the numbers.
 """
 
 import copy
@@ -25,11 +25,11 @@ class Incorrect(Exception):  # noqa: N818 - an outcome that becomes a row
 
 
 class Fallback(Exception):  # noqa: N818 - an outcome that becomes a row
-    """Another kernel ran than was asked for; the message says which."""
+    """A kernel other than the required one ran; the message says which."""
 
 
 class NotHandedOver(Exception):  # noqa: N818 - an outcome that becomes a row
-    """The system let this process hand no outputs over, which is no fault of the implementation."""
+    """Outputs could not be handed over because of the system, which is not the implementation's fault."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def compute(subject: Subject, workload: Workload, inputs: Tensors) -> Output:
 def gradients(y: Tensor, inputs: Tensors, weights: Sequence[Tensor], direction: Tensor) -> tuple[Tensor, ...]:
     """Return the gradients of inputs and of every weight, for the gradient `direction` of the output y.
 
-    They are zeros for weights that need none, because they are frozen or unused.
+    They are zeros for frozen and unused weights.
     """
     of = [each for each in (*inputs, *weights) if each.requires_grad]
     found = iter(torch.autograd.grad(y, of, direction, allow_unused=True, materialize_grads=True))
@@ -71,7 +71,7 @@ def gradients(y: Tensor, inputs: Tensors, weights: Sequence[Tensor], direction: 
 
 
 def check_form(subject: Subject, workload: Workload, inputs: Tensors, output: Output) -> None:
-    """Check everything about the output for inputs except its numbers; raises Incorrect with the reason."""
+    """Check the output's form, and that inputs and weights are unchanged; raises Incorrect with the reason."""
     if type(output.y) is Tensor and not all(map(torch.equal, output.inputs, inputs)):
         raise Incorrect("edited its input in place")
     if type(output.y) is Tensor and not has_weights_of(subject, workload):
@@ -80,7 +80,7 @@ def check_form(subject: Subject, workload: Workload, inputs: Tensors, output: Ou
 
 
 def check_output(subject: Subject, inputs: Tensors, y: Any, expected: Tensor) -> None:
-    """Check the form of the output for inputs alone, beside a tensor of the expected form; raises Incorrect."""
+    """Check the output's class, shape, dtype, device and memory against `expected` and the inputs; raises Incorrect."""
     if mistake := _mistake_of_kind(y):
         raise Incorrect(f"output {mistake}")
     if y.shape != expected.shape:
@@ -94,9 +94,9 @@ def check_output(subject: Subject, inputs: Tensors, y: Any, expected: Tensor) ->
 
 
 def check_plain(tensors: Iterable[object], what: str) -> None:
-    """Raise Incorrect for the first that is no plain tensor: any use of another may begin its work.
+    """Raise Incorrect for the first value that is no plain tensor, because using another one may start deferred work.
 
-    None, a gradient that is zero everywhere, is no fault. `what` names them.
+    None is allowed: it is a gradient that is zero everywhere. `what` names the values.
     """
     for tensor in tensors:
         if tensor is not None and (mistake := _mistake_of_kind(tensor)):
@@ -104,7 +104,7 @@ def check_plain(tensors: Iterable[object], what: str) -> None:
 
 
 def _mistake_of_kind(y: object) -> str:
-    """Return why a value is no plain tensor, empty if it is one: code of another class or attribute may work later."""
+    """Return why a value is no plain tensor, empty if it is one; a subclass or an attribute may run code later."""
     if type(y) is not Tensor:
         return f"is a {type(y).__name__}, expected a plain torch.Tensor"
     own = ", ".join(vars(y))
@@ -112,13 +112,13 @@ def _mistake_of_kind(y: object) -> str:
 
 
 def mistake_of_core(subject: Subject, workload: Workload) -> str:
-    """Return what is wrong with the form of what a layer's core returns in a further call; empty if nothing is seen."""
+    """Call once more, and return what is wrong with the form of the core's result; empty if nothing is found."""
     core = getattr(subject.function, "attend", None)
     if not (isinstance(subject.function, nn.Module) and callable(core)):
         return ""
     mistakes: list[str] = []
 
-    @wraps(core)  # what it declares
+    @wraps(core)  # declares the same keywords
     def looked_at(q: Tensor, k: Tensor, v: Tensor, *others: Any, **options: Any) -> Any:
         o = core(q, k, v, *others, **options)
         mistakes.append(_mistake_of_form(o, [*q.shape[:-1], v.shape[-1]]))
@@ -126,7 +126,7 @@ def mistake_of_core(subject: Subject, workload: Workload) -> str:
 
     function = copy.copy(subject.function)
     vars(function)["attend"] = looked_at
-    with suppress(Exception):  # the call that asks for this look has failed too
+    with suppress(Exception):  # the original call has failed too
         compute(replace(subject, function=function), workload, tuple(each.clone() for each in workload.inputs()))
     return next(filter(None, mistakes), "")
 
@@ -142,25 +142,25 @@ def _mistake_of_form(o: object, expected: list[int]) -> str:
 
 
 def share_memory(outputs: Sequence[Tensor]) -> bool:
-    """Return whether the outputs of several calls, all held, lie in the same memory: then most of them are lost."""
+    """Return whether outputs of several calls, all held, share memory, so that later calls overwrite earlier ones."""
     try:
         return len({_address(y) for y in outputs}) < len(outputs)
-    except RuntimeError:  # a CUDA graph has taken the memory of earlier ones back
+    except RuntimeError:  # a CUDA graph has reclaimed an earlier output's memory
         return True
 
 
 def has_weights_of(subject: Subject, workload: Workload) -> bool:
-    """Return whether an implementation's weights are still the layer's."""
+    """Return whether an implementation's weights still equal the layer's."""
     pairs = zip(subject.weights, workload.layer.parameters(), strict=True)
     return all(torch.equal(weight, original) for weight, original in pairs)
 
 
 def write(outputs: Sequence[object], path: str) -> None:
-    """Write nested lists of tensors into a file, which is there when it is complete; raises NotHandedOver."""
+    """Write nested lists of tensors into a file, which appears when complete; raises NotHandedOver."""
     try:
         torch.save(_on_cpu(outputs), f"{path}.part")
         Path(f"{path}.part").replace(path)
-    except (OSError, RuntimeError) as error:  # torch says in its own words that a disk is full
+    except (OSError, RuntimeError) as error:  # torch raises RuntimeError for a full disk
         raise NotHandedOver(f"outputs could not be handed over: {error}") from None
 
 
@@ -171,14 +171,14 @@ def _on_cpu(value: object) -> object:
 
 
 def read(path: str, like: Sequence[Tensor]) -> list[Tensor]:
-    """Return the tensors in a file; raises Incorrect if they have other shapes or dtypes than these."""
+    """Return the tensors in a file; raises Incorrect if their shapes or dtypes differ from `like`."""
     tensors: list[Tensor] = _loaded(path)
     _check_forms(tensors, like)
     return tensors
 
 
 def read_timed(path: str, work: Workload) -> list[tuple[TimedCall, list[Tensor]]]:
-    """Return the outputs of timed calls in a file: of items, and whole ones; raises Incorrect if it has others."""
+    """Return the outputs of timed calls in a file, of items and whole; raises Incorrect for other shapes or dtypes."""
     kept = [(TimedCall(*call), tensors) for *call, tensors in _loaded(path)]
     item = [each[0] for each in work.like[: work.by_item if work.point.mode in TRAINED else 1]]
     for call, tensors in kept:

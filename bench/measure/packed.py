@@ -1,6 +1,6 @@
-"""The tensors of an implementation that takes packed items: the same values as those of the others, without padding.
+"""The tensors of an implementation that takes packed items: the values that others get, without padding.
 
-What it returns is handed over as the others' is, with zeros as padding.
+Its outputs are handed over like others, with zeros as padding.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ def formed(work: Workload, subject: Subject) -> Workload:
 
 
 class Packed(Layout):
-    """How items are packed: their tokens one after the other, on the axis before the last."""
+    """The layout of packed items: their tokens follow each other on the axis before the last."""
 
     def __init__(self, function: Any, work: Workload) -> None:
         self._function = function
@@ -33,21 +33,21 @@ class Packed(Layout):
         self.lengths: tuple[int, ...] = ()
 
     def arrange(self, lengths: tuple[int, ...]) -> None:
-        """Let the implementation compute items of these lengths from now on; a GPU that is held would hold this up."""
+        """Set the lengths of items for the implementation's next calls; call it before a hold, which would delay it."""
         if lengths != self.lengths:
             self.lengths = lengths
-            with torch.inference_mode(False):  # else those that are made in the rounds would be of another kind
+            with torch.inference_mode(False):  # else tensors made in the rounds would be inference tensors
                 packing.pack(self._function, lengths, self._longest, self._device)
                 places = (torch.arange(length) + item * self._longest for item, length in enumerate(lengths))
                 self._places = torch.cat([*places]).to(self._device)
 
     def packed(self, padded: Tensor) -> Tensor:
-        """Return the tokens of all items `[1, …, T, X]` of padded ones `[B, …, N, X]`."""
+        """Return padded items `[B, …, N, X]` packed as `[1, …, T, X]`."""
         rows = padded.movedim(-2, 1).flatten(0, 1)  # [B·N, …, X]
         return rows.index_select(0, self._places).unsqueeze(0).movedim(1, -2).contiguous()
 
     def taken(self, inputs: Tensors) -> Tensors:
-        """Return the inputs of a call, packed; what says which tokens are padding is left out."""
+        """Return the inputs of a call, packed and without the padding mask."""
         return tuple(map(self.packed, inputs[:-1]))
 
     def whole(self, packed: Tensor) -> Tensor:

@@ -1,20 +1,20 @@
-"""Where in a tensor something is, in words."""
+"""Say in words where the wrong elements of a tensor are."""
 
 from collections.abc import Sequence
 
 from torch import Tensor
 
 AXES = {3: ("item", "token", "channel"), 4: ("item", "channel", "row", "column")}
-"""The axes of an output by their number: tokens, or maps."""
+"""The names of an output's axes by their number: for tokens, or for maps."""
 
 OF_HEADS = ("item", "head", "token", "channel")
-"""The axes of queries, keys, values and the output of a core."""
+"""The names of the axes of a core's inputs and output."""
 
 
 def place(wrong: Tensor, judged: Tensor, items: Sequence[int], axes: Sequence[str] = ()) -> str:
     """Return where the wrong elements of an output for these items are: `items 0 to 3, tokens 64 to 196`.
 
-    `axes` are their names if they aren't the usual ones. An axis is left out if all that is judged of it is wrong.
+    `axes` are names other than the usual ones. An axis is left out if all judged positions on it are wrong.
     """
     words = []
     for axis, name in enumerate(axes or AXES.get(wrong.dim(), ())):

@@ -1,7 +1,7 @@
-"""The settings that all code in a process shares, which an implementation must leave as they were.
+"""Process-wide settings that an implementation must leave unchanged.
 
-A change alters what is measured: more threads, another precision, another clock. So they are compared after each step
-of an implementation and after each of its samples. Nothing is restored: the process ends with its case.
+A change, such as more threads, another precision or another clock, would change the measurement. So settings are
+compared after each step of an implementation and after each sample. Nothing is restored, because the process ends.
 """
 
 import gc
@@ -19,7 +19,7 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from bench.measure import clock, cuda
 
 ABSENT = "nothing"
-"""The value of something that doesn't exist."""
+"""The value of a setting that doesn't exist."""
 
 PRECISIONS = (
     ("generic", "all"),
@@ -28,7 +28,7 @@ PRECISIONS = (
 """Backends and operations whose float32 precision can be set."""
 
 DYNAMO = ("recompile_limit", "accumulated_recompile_limit", "suppress_errors", "disable")
-"""The settings of torch.compile that decide whether code for compilation is really compiled."""
+"""The settings of torch.compile by which it may silently run eagerly."""
 
 FUNCTIONS: tuple[tuple[Any, str], ...] = (
     *((time, name) for name in ("perf_counter", "perf_counter_ns", "monotonic", "process_time", "time")),
@@ -40,25 +40,25 @@ FUNCTIONS: tuple[tuple[Any, str], ...] = (
     (F, "scaled_dot_product_attention"),
     (torch, "equal"),
 )
-"""Clocks, and functions of torch that the measurement uses: a patch of one would change what it says."""
+"""Clocks, and functions of torch that the measurement uses, which must not be patched."""
 
 _SMALLEST, _HALF = sys.float_info.min, 0.5
-"""Their product is a denormal, and 0 if denormals are flushed."""
+"""Two factors whose product is a denormal number, or 0 if denormals are flushed."""
 
 
 class LeftChanged(Exception):  # noqa: N818 - an outcome that becomes a row
-    """The state of the process was left changed; the message lists the changes."""
+    """An implementation left process-wide settings changed; the message lists them."""
 
 
 class ProcessState:
-    """The state of the process when this object was made, or the part of it that `read` returns."""
+    """The process-wide settings when this object was made, or the part that `read` returns."""
 
     def __init__(self, read: Callable[[], dict[str, Any]] | None = None) -> None:
         self._read = read or _read
         self._before = self._read()
 
     def changes(self) -> str:
-        """Return a text that lists all changes since then, empty if there are none."""
+        """Return a text with all changes since then; empty if there are none."""
         now = self._read()
         changes = [
             f"{name} changed: {_text(now.get(name, ABSENT))} instead of {_text(self._before.get(name, ABSENT))}"
@@ -75,7 +75,7 @@ class ProcessState:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Raise LeftChanged at the end if something was changed inside."""
+    """Raise LeftChanged at the end of the block if it changed a setting."""
     state = ProcessState()
     yield
     state.check()
@@ -88,18 +88,18 @@ def _text(value: Any) -> str:
 def _matmul_precision() -> str:
     try:
         return torch.get_float32_matmul_precision()
-    except RuntimeError:  # torch's two ways to set it were mixed; those of the new way are read beside it
+    except RuntimeError:  # torch's two ways to set it were mixed; PRECISIONS reads the new one
         return "mixed"
 
 
 def _precision(backend: str, part: str) -> str:
-    """Return the precision that holds for a part; `none`, that nobody has chosen one, means `ieee` everywhere."""
+    """Return the float32 precision of a part; `none`, the value when it isn't set, means `ieee`."""
     chosen: str = torch._C._get_fp32_precision_getter(backend, part)
     return "ieee" if chosen == "none" else chosen
 
 
 def _settings() -> dict[str, Any]:
-    device_is_set = torch._C._len_torch_function_stack()  # one that is slows every call of torch
+    device_is_set = torch._C._len_torch_function_stack()  # a set device slows every call of torch
     cuda, matmul, cudnn = torch.backends.cuda, torch.backends.cuda.matmul, torch.backends.cudnn
     return {
         "the default device": str(torch.get_default_device()) if device_is_set else None,
@@ -136,7 +136,7 @@ def _settings() -> dict[str, Any]:
 
 
 def hooks() -> dict[str, Any]:
-    """Return what may run code of an implementation while it isn't called."""
+    """Return the hooks by which an implementation's code may run while it isn't called."""
     return {
         "the trace function": sys.gettrace(),
         "the profile function": sys.getprofile(),
@@ -148,7 +148,7 @@ def hooks() -> dict[str, Any]:
 
 
 def _dynamo() -> dict[str, Any]:
-    """Return the settings that aren't at their default, so that importing the compiler changes nothing."""
+    """Return torch.compile's settings that differ from their defaults, so that importing it is no change."""
     if "torch._dynamo" not in sys.modules:
         return {}
     from torch._dynamo import config

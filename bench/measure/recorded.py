@@ -1,4 +1,4 @@
-"""Calls as the profiler recorded them: the host's events with their labels, and the kernels of a GPU."""
+"""Calls in a profile: the host's events with their labels, and a GPU's kernels."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ NUMBERED_REGION = "Torch-Compiled Region"
 """The prefix of Dynamo's events for compiled code; a number follows that differs between compilations in a process."""
 
 RUNTIME = re.compile(r"cu(da)?[A-Z]\w*$")
-"""The names of the CUDA runtime's and driver's functions, by which the host gives work to a GPU and waits for it."""
+"""The names of functions of the CUDA runtime and driver, which launch work on a GPU or wait for it."""
 
 OF_PROFILER = frozenset(
     (
@@ -28,11 +28,11 @@ OF_PROFILER = frozenset(
         "Lazy Function Loading", "Resource", "Runtime Triggered Module Loading", "UVM Activity Init",
     )
 )  # fmt: skip
-"""The profiler's events for what CUDA and it itself do beside the call. Source: CUPTI's kinds of overhead in Kineto."""
+"""The profiler's events for overhead of CUDA and of itself. Source: CUPTI's kinds of overhead in Kineto."""
 
 
 class Place(NamedTuple):
-    """The label in the code that an event belongs to, and whether it is in the backward pass of what ran there."""
+    """The label in the code to which an event belongs, and whether the event is in its backward pass."""
 
     label: str
     is_backward: bool
@@ -42,8 +42,8 @@ class Place(NamedTuple):
 class Call:
     """The label around a call, the host's events inside it, and the kernels and copies that a GPU ran for it.
 
-    A launch is none of these events: its time is that of the operator which launched. `places` has the place of every
-    host event that belongs to a label inside. `device` is in the order in which the GPU began.
+    Launches are left out, because their time is part of the operator that launches. `places` has every host event that
+    belongs to a label inside the call. `device` is in the order of the start on the GPU.
     """
 
     whole: FunctionEvent
@@ -52,14 +52,14 @@ class Call:
     places: Mapping[FunctionEvent, Place]
 
     def whole_s(self, kind: Kind) -> float:
-        """Return the seconds of the call, on a GPU those of its kernels."""
+        """Return the seconds of the call; on a GPU, the sum over its kernels."""
         events = [self.whole] if kind.is_timed_by_host else self.device
         return float(sum(event.time_range.elapsed_us() for event in events)) * MICROSECOND_S
 
     def part_s(self, event: FunctionEvent, kind: Kind) -> float:
-        """Return an event's part of its label's seconds: that of the outermost ones, or of the kernels it launched.
+        """Return an event's part of its label's seconds: its own time if it is outermost; on a GPU, its kernels' time.
 
-        The profiler adds to the kernels of a label the span of them all, which counts nothing.
+        A label counts 0 on a GPU, because the profiler adds the span of all its kernels to it.
         """
         if not kind.is_timed_by_host:
             return 0.0 if is_label(event) else sum(kernel.duration for kernel in event.kernels) * MICROSECOND_S
@@ -76,7 +76,7 @@ def recorded(profiler: profile, label: str) -> list[Call]:
 def _call(events: Sequence[FunctionEvent], whole: FunctionEvent) -> Call:
     inside = sorted((event for event in events if _is_inside(event, whole)), key=lambda e: e.time_range.start)
     host = tuple(event for event in inside if not _is_launch(event) and event.name not in OF_PROFILER)
-    launches = {event.id for event in inside if _is_launch(event)}  # CUDA gives a launch and its kernel the same number
+    launches = {event.id for event in inside if _is_launch(event)}  # a launch and its kernel have the same id
     on_device = (event for event in events if event.device_type != DeviceType.CPU and not event.is_user_annotation)
     device = sorted((event for event in on_device if event.id in launches), key=lambda e: e.time_range.start)
     for event in host:
@@ -85,7 +85,7 @@ def _call(events: Sequence[FunctionEvent], whole: FunctionEvent) -> Call:
 
 
 def name(of: str) -> str:
-    """Return the name of an event without the number of the compilation."""
+    """Return the name of an event without the number of its compilation."""
     if graph := COMPILED_GRAPH.match(of):
         return graph[1]
     return NUMBERED_REGION if of.startswith(NUMBERED_REGION) else of
@@ -97,22 +97,22 @@ def is_label(event: FunctionEvent) -> bool:
 
 
 def _is_launch(event: FunctionEvent) -> bool:
-    """Return whether the host called the CUDA runtime or driver: to launch a kernel or a copy, or to wait."""
+    """Return whether an event is a call of the CUDA runtime or driver: a launch or a wait."""
     return bool(RUNTIME.match(event.name))
 
 
 def _is_inside(event: FunctionEvent, whole: FunctionEvent) -> bool:
     if event is whole or event.device_type != DeviceType.CPU or event.name == MEMORY_EVENT_NAME:
         return False
-    # by time and not by parent: on a GPU autograd has its own thread
+    # by time, not by parent, because autograd has its own thread on a GPU
     return bool(event.time_range.start >= whole.time_range.start and event.time_range.end <= whole.time_range.end)
 
 
 def _places(host: Sequence[FunctionEvent], whole: FunctionEvent) -> Mapping[FunctionEvent, Place]:
-    """Return the outermost label around each event, or in the backward pass that of its forward operator.
+    """Return the outermost label around each event; in the backward pass, the label around its forward operator.
 
-    A node of autograd's graph has the sequence number of the operator that made it. Earlier operators may have the same
-    number, because they read the counter and make no node: the last one with a number made the node.
+    A node of autograd's graph has the sequence number of the operator that made it. Earlier operators that made no node
+    may have the same number, so the last one counts.
     """
     outermost = {event: _outermost(event, whole) for event in host}
     forward = {event: Place(top.name, False) for event, top in outermost.items() if is_label(top)}
@@ -131,7 +131,7 @@ def _outermost(event: FunctionEvent, whole: FunctionEvent) -> FunctionEvent:
 
 
 def around(event: FunctionEvent | None) -> Iterator[FunctionEvent]:
-    """Yield an event and those around it, from the inside."""
+    """Yield an event and its parents, the innermost first."""
     while event is not None:
         yield event
         event = event.cpu_parent

@@ -1,11 +1,10 @@
-"""What the reference expects of an output: a layer with plain eager as its core, in float64 for items that are drawn.
+"""The reference: the expected output of a layer with plain eager as its core, in float64 for drawn items.
 
-Items and rows are drawn by the system, in the process of the judge: no other process can know them.
+Items and rows are drawn with the system's randomness in the judge's process, so no other process can know them.
 
-For a long sequence the core never holds all scores at once. Without gradients only some rows of the output are
-computed, those of queries drawn at random; the others are NaN. The operations after a core work on each token by
-itself, so that the layer's output is NaN there too. With gradients all rows are computed, block by block, and computed
-again in the backward pass.
+For a long sequence the core never holds all scores at once. Without gradients it computes only randomly drawn rows, and
+the others are NaN. Operations after the core work on each token separately, so the layer's output is NaN in the same
+rows. With gradients all rows are computed block by block, and again in the backward pass.
 """
 
 import math
@@ -33,31 +32,31 @@ from impls.contract import Unsupported, with_attend
 from impls.sdpa_calls import SDPAReplaced, mask_cast, names_of_sdpa
 
 LEAST_LOGIT = 100.0
-"""The largest logit of a peaked input is LEAST_LOGIT at least, where a softmax without its maximum overflows in float32
-and bfloat16; LOGIT is aimed at. Float16 overflows at 12."""
+"""The least acceptable largest logit of a peaked input: a softmax that doesn't subtract the maximum overflows there in
+float32 and bfloat16, and in float16 from 12. The target is LOGIT."""
 
 PEAK, MOST_PEAK, PEAKINGS = 4.0, 32.0, 4
-"""The factor of a peaked input if logits don't grow with the input, the largest, and how many factors are tried."""
+"""The first factor of a peaked input, the largest one, and the number of factors that are tried."""
 
 CANCELLED, FEW = 1e-4, 16
-"""A weight's gradient whose share of the largest one of all weights is below CANCELLED has cancelled out, such as that
-of the keys' bias. One of fewer than FEW elements may cancel by chance, such as that of `gamma`. The rest is rounding,
-so errors of these gradients are relative to the largest one."""
+"""A weight's gradient below CANCELLED times the largest gradient of all weights has cancelled out, as for the keys'
+bias. A gradient of fewer than FEW elements may cancel by chance, as for `gamma`. What remains is rounding, so errors of
+these gradients are relative to the largest gradient."""
 
 WHOLE_BATCH_SCORES = 4_000_000
-"""The most attention scores with which the whole batch is compared with float64, which is slow on the CPU.
-With more, this many are computed at a time."""
+"""The most attention scores of a batch that is compared as a whole with float64, which is slow on the CPU.
+Larger batches are computed in parts of about this many scores."""
 
 EXACT_BYTES, ROOM = 8, 8.0
-"""The bytes of a float64, and how often what it holds at least must fit into a GPU's free memory, beside its copies."""
+"""The bytes of a float64, and how many times the float64 tensors must fit into a GPU's free memory, with copies."""
 
 ITEMS = 2
-"""The items of a larger batch, and of any batch of a model, that are compared with float64: one at random and the last,
-at which blocks end that are not full. Attention doesn't mix items, and timed calls are compared in others."""
+"""The items of a larger batch, or of any model's batch, that are compared with float64: a random one and the last one,
+whose blocks may not be full. Attention doesn't mix items, and timed calls are compared in other items."""
 
 
 class Target(NamedTuple):
-    """What is expected of one tensor; errors are relative to `scale`."""
+    """The expected tensor, the scale to which errors are relative, and the tolerance."""
 
     tensor: Tensor
     scale: float
@@ -66,10 +65,9 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class Check:
-    """The expected results for the input of this name: of the output, and of the gradients if the mode has any.
+    """The expected output, and gradients if the mode has any, for the input of this name and some `items` of the batch.
 
-    They are those of some `items` of the batch. Gradients of weights are sums over these, so they can be compared only
-    if these are all.
+    Gradients of weights are sums over these items, so they can be compared only if `items` is the whole batch.
     """
 
     name: str
@@ -80,14 +78,14 @@ class Check:
 def expect(workload: Workload, name: str, values: InputValues) -> Check:
     """Return the expected results for the input of this name and these values, computed in float64.
 
-    They are those of all items of a small batch, and of a few of a larger one. Tolerances are multiples of plain
-    eager's own error for these items.
-    Raises `impls.Unsupported` if that error is too large to judge others by it, if the output is not finite, or if the
-    layer can't be computed in float64.
+    They cover all items of a small batch, and a few of a larger one. Tolerances are multiples of plain eager's own
+    error for these items.
+    Raises `impls.Unsupported` if that error is too large to judge others, if the output is not finite, or if the layer
+    can't be computed in float64.
     """
     dtype, batch = workload.values.dtype, [*range(workload.point.batch)]
     is_rough = name == PEAKED and dtype.itemsize == 2  # bytes
-    # on a peaked input a gradient in a half type shows rounding: plain eager's was seen to be off by 60 %
+    # on a peaked input a gradient in a half type is mostly rounding: plain eager's was off by 60 %
     direction = workload.direction if workload.with_gradients and not is_rough else None
     xs, items, layer = workload.inputs(values), _items(workload), _plain(workload, workload.layer)
     in_rows = None if direction is not None else _in_rows(workload, xs)
@@ -108,12 +106,12 @@ def expect(workload: Workload, name: str, values: InputValues) -> Check:
 
 
 def of_call(workload: Workload, check: Check, call: TimedCall) -> list[Target]:
-    """Return what is expected of the whole output of a timed call, with its gradients."""
+    """Return the targets for the whole output of a timed call, with its gradients."""
     return _timed(workload, check, workload.of_call(call), workload.direction_of(call.key))
 
 
 def of_items(workload: Workload, check: Check, calls: Sequence[TimedCall]) -> Iterator[list[Target]]:
-    """Yield what is expected of each of these items of timed calls, which are computed as one batch."""
+    """Yield the targets for each of these items of timed calls, computed as one batch."""
     items = [[each[call.item] for each in workload.of_call(call)] for call in calls]
     xs = tuple(map(torch.stack, zip(*items, strict=True)))
     direction = None
@@ -125,9 +123,9 @@ def of_items(workload: Workload, check: Check, calls: Sequence[TimedCall]) -> It
 
 
 def _timed(workload: Workload, check: Check, xs: Tensors, direction: Tensor | None) -> list[Target]:
-    """Return what the layer computes in timed calls, with a little more than the tolerances of a check.
+    """Return the targets for timed calls, with tolerances a little wider than a check's.
 
-    It is computed in float32 at least. Without gradients some rows of the output are computed, and the others are NaN.
+    They are computed in float32 at least. Without gradients only some rows are computed, and the others are NaN.
     """
     own = workload.values.dtype
     dtype = torch.promote_types(own, torch.float32)
@@ -144,7 +142,7 @@ def _timed(workload: Workload, check: Check, xs: Tensors, direction: Tensor | No
 
 
 def _real(workload: Workload, xs: Tensors, tensors: Tensors) -> Tensors:
-    """Return an output for inputs, and gradients, with NaN where items are padding: nothing is expected there."""
+    """Return an output and gradients, with NaN where the output is padding, because nothing is expected there."""
     if not workload.point.is_padded:
         return tensors
     output, *others = tensors
@@ -152,9 +150,9 @@ def _real(workload: Workload, xs: Tensors, tensors: Tensors) -> Tensors:
 
 
 def _in_rows(workload: Workload, xs: Tensors) -> Any:
-    """Return the layer of a long sequence with a core that computes random rows.
+    """Return the layer for a long sequence with a core that computes random rows.
 
-    None if the sequence is short, or if something after the core mixes tokens.
+    None if the sequence is short, or if operations after the core mix tokens.
     """
     if not _is_long(workload):
         return None
@@ -166,7 +164,7 @@ def _in_rows(workload: Workload, xs: Tensors) -> Any:
 def _some_rows(workload: Workload, layer: Any, xs: Tensors) -> Tensors | None:
     """Return the output in random rows, NaN elsewhere.
 
-    None if the core isn't plain or is followed by a mix, or if all of these rows are padding in some item.
+    None if the core isn't plain, if operations after it mix tokens, or if all these rows are padding in some item.
     """
     if not workload.has_plain_core:
         return None
@@ -176,9 +174,10 @@ def _some_rows(workload: Workload, layer: Any, xs: Tensors) -> Tensors | None:
 
 
 def peak(workload: Workload) -> float:
-    """Return the factor that makes a peaked input of a normal one: its largest logit is about LOGIT.
+    """Return the factor that makes a normal input peaked, with a largest logit of about LOGIT.
 
-    It is PEAK if the core isn't plain, and so can't be seen, and MOST_PEAK at most; 1 if the output isn't finite then.
+    It is PEAK if the core isn't plain, because its logits are unknown; 1 if the output would not be finite; MOST_PEAK
+    at most.
     """
     factor = PEAK
     for _ in range(PEAKINGS if workload.has_plain_core else 0):
@@ -191,23 +190,23 @@ def peak(workload: Workload) -> float:
 
 
 def relative_error(result: Tensor, expected: Tensor, scale: float) -> float:
-    """Return the largest deviation where something is expected, in units of a scale."""
+    """Return the largest deviation where `expected` isn't NaN, in units of `scale`."""
     return float(difference(result, expected).abs().max()) / scale
 
 
 def difference(result: Tensor, expected: Tensor) -> Tensor:
-    """Return the deviations where something is expected, and 0 elsewhere."""
+    """Return the deviations where `expected` isn't NaN, and 0 elsewhere."""
     wide = torch.promote_types(expected.dtype, torch.float32)
     return _or_zero(result.to(expected.device, wide) - expected.to(wide), expected)
 
 
 def _plain(workload: Workload, layer: nn.Module) -> Any:
-    """Return a layer with plain eager as its core; for a long sequence, with one that never holds all scores."""
+    """Return a layer with plain eager as its core; for a long sequence, with a core that never holds all scores."""
     return with_attend(in_blocks)(layer) if _is_long(workload) else layer
 
 
 def _exact(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
-    """Return what a call computes in float64, in the host's memory; raises `impls.Unsupported` if that can't be."""
+    """Return the result of a call in float64, in the host's memory; raises `impls.Unsupported` if the call fails."""
     place, items = _exact_place(workload), [*range(len(xs[0]))]
     try:
         wide = copied(layer).to(place, torch.float64)
@@ -222,11 +221,11 @@ def _exact(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tensor 
 
 
 def _exact_place(workload: Workload) -> str:
-    """Return where float64 is computed: on a GPU if its free memory is ROOM times what that holds, else on the CPU."""
+    """Return the device for float64: the GPU if ROOM times the tensors fit into its free memory, else the CPU."""
     on, point = device(workload.point.device), workload.point
     of_item = scores(point)
     items = max(1, min(point.batch, WHOLE_BATCH_SCORES // of_item))
-    if _is_long(workload):  # then they are never held together
+    if _is_long(workload):  # its scores are never held together
         of_item = max(LONG_SCORES, ROWS * point.num_heads * point.keys)
     tensors = [*workload.inputs(), workload.direction, *workload.layer.parameters()]
     held_bytes = EXACT_BYTES * (sum(each.numel() for each in tensors) + items * of_item)
@@ -238,7 +237,7 @@ def _is_long(workload: Workload) -> bool:
 
 
 def _computed(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
-    """Return the layer's output, and its gradients if there is a direction, computed for a few items at a time."""
+    """Return the layer's output, and its gradients if there is a direction; compute a few items at a time."""
     size = max(1, min(workload.point.batch, WHOLE_BATCH_SCORES // scores(workload.point)))
     directions = [None] * len(xs[0]) if direction is None else direction.split(size)
     is_cast = any(x.is_floating_point() and x.dtype != workload.values.dtype for x in xs)
@@ -279,7 +278,7 @@ def _items(workload: Workload) -> list[int]:
 
 
 def _scales(tensors: Sequence[Tensor], by_item: int) -> list[float]:
-    """Return the largest value of each tensor, of all weights' gradients for one that may have cancelled out."""
+    """Return the largest value of each tensor; for a cancelled gradient, the largest one of all weights' gradients."""
     largest = [float(_or_zero(tensor.abs(), tensor).max()) for tensor in tensors]
     of_weights = max(largest[by_item:], default=0.0)
     for index, tensor in enumerate(tensors[by_item:], by_item):
@@ -289,5 +288,5 @@ def _scales(tensors: Sequence[Tensor], by_item: int) -> list[float]:
 
 
 def _or_zero(values: Tensor, expected: Tensor) -> Tensor:
-    """Return the values where something is expected, and 0 elsewhere."""
+    """Return the values where `expected` isn't NaN, and 0 elsewhere."""
     return torch.where(expected.isnan(), 0.0, values)

@@ -1,6 +1,6 @@
 """The server of one replicate: it imports torch and the compiler once, and forks the processes that measure.
 
-`CaseWork` is what such a process does for one case, request by request.
+`CaseWork` serves the requests for one case in such a process.
 """
 
 import contextlib
@@ -55,17 +55,17 @@ T = TypeVar("T")
 
 
 def warm(request: Warm) -> None:
-    """Use once what torch imports at its first use, so that forked processes find it ready.
+    """Trigger torch's lazy imports once, so that forked processes find them done.
 
-    That is the device meta if modules of others are traced or an implementation compiles, what compares the shapes of
-    gradients, the compiler, the libraries that models come from, and the counter of their operations. Compiler and
-    libraries ask CUDA about its devices, so that forked processes can't use a GPU: for those the request names neither.
-    Errors are left to the cases that have them. No module of a user is imported, and no GPU is used.
+    These are the device meta, the shape checks of gradients, the compiler, the libraries of models, and the counter of
+    operations, each only if the request needs it. The compiler and the libraries use CUDA, so processes forked after
+    them can't use a GPU; for a GPU the request names neither.
+    Errors are ignored here, because the cases raise them again. No user module is imported, and no GPU is used.
     """
     if request.traces:
         torch.empty(1, 1, device="meta") + 1  # imports most of the compiler, for seconds on some machines
     if request.gradients:
-        with contextlib.suppress(ImportError):  # torch.autograd.grad imports it, with sympy, for most of a second
+        with contextlib.suppress(ImportError):  # torch.autograd.grad imports it and sympy, for most of a second
             importlib.import_module("torch.fx.experimental.symbolic_shapes")
     if any(name_of(name).entry.compiles for name in request.implementations):
         with contextlib.suppress(Exception):
@@ -76,12 +76,12 @@ def warm(request: Warm) -> None:
     if request.libraries:
         with FlopCounterMode(display=False):  # its first use imports for seconds
             torch.empty(1, 1).mm(torch.empty(1, 1))
-    memory.give_back()  # memory that is free here would be small pages in the processes that are forked
-    gc.freeze()  # collecting garbage then skips what torch's import left, and forked processes share it
+    memory.give_back()  # free memory here would be small pages in forked processes
+    gc.freeze()  # collections then skip the objects of torch's import, and forked processes share them
 
 
 def _compile_once() -> None:
-    """Compile a small function without threads and without a GPU: a process that has used either can't be forked."""
+    """Compile a small function without threads or a GPU, because a process that has used either can't be forked."""
     from torch._inductor import config
 
     no_gpu = RuntimeError("the server uses no GPU")
@@ -103,7 +103,7 @@ def _unresolved(names: Iterable[str]) -> Iterator[str]:
 def checked(request: Check, _channel: Channel) -> Checked:
     """Return facts about machine and packages, and a line for each implementation or GPU that can't be used.
 
-    Only the implementations that are needed are imported for it, and own layers with them.
+    Only the needed implementations, and the user's own layers, are imported for it.
     """
     mistakes = [
         f"{name} must be in compute mode DEFAULT, because each implementation has a process of its own; "
@@ -123,9 +123,9 @@ def checked(request: Check, _channel: Channel) -> Checked:
 
 
 def arrived(request: Arrive, _channel: Channel) -> None:
-    """Begin to use the device of a case, and the compiler if it compiles; nothing of a user is imported.
+    """Initialise the device of a case, and the compiler if it compiles, without importing user code.
 
-    That takes seconds if the process was not forked warm. Errors are left to `Prepare`, which does the same.
+    It takes seconds in a process that was not forked warm. Errors are ignored, because `Prepare` raises them again.
     """
     os.environ[compilation.CACHE] = request.cache
     with contextlib.suppress(Exception):
@@ -141,7 +141,7 @@ class CaseWork:
         self._case: MeasuredCase | None = None
 
     def prepare(self, request: Prepare, channel: Channel) -> Prepared | Outcome:
-        """Prepare the case."""
+        """Prepare the case for its rounds."""
         self._case = MeasuredCase(request, channel)
         return self._done(MeasuredCase.prepare)
 
@@ -154,7 +154,7 @@ class CaseWork:
         return self._done(lambda case: case.finish(request))
 
     def _done(self, step: Callable[[MeasuredCase], T]) -> T | Outcome:
-        """Return what a step returns; an exception in it ends the case."""
+        """Return the result of a step, or the outcome if an exception ended the case."""
         assert self._case is not None, "the case was not prepared"
         outcome = self._case.outcome
         with failure.caught(outcome, self._case.request.point.device):
@@ -163,7 +163,7 @@ class CaseWork:
 
 
 def _looking(look_at: Callable[[Any, Channel], dict[str, Any]]) -> Serve:
-    """Return a function that serves a look at a module."""
+    """Return a function that serves a look at a module, with any error as its outcome."""
 
     def looked(request: Any, channel: Channel) -> Looked:
         outcome, seen, raised = Outcome(), dict[str, Any](), ""

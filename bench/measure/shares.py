@@ -1,4 +1,4 @@
-"""The shares of a profiled call that attention takes: its cores, their layers, and softmaxes that belong to no core."""
+"""Attention's share of a profiled call: its cores, their layers, and softmaxes that belong to no core."""
 
 import copy
 from collections import defaultdict
@@ -22,30 +22,30 @@ CALL = "model call"
 """The label of a call."""
 
 PART = "model part "
-"""The beginning of the label of operators that belong to a core, to another softmax or to a layer; a number follows."""
+"""The prefix of a part's label; the part's number follows."""
 
 PRODUCTS = ("matmul", "bmm", "mm", "baddbmm", "einsum")
-"""The operators at which the surroundings of a softmax that belongs to no core end."""
+"""The products that bound the operators around a softmax outside of cores."""
 
 LAYERS, MOST = ("linear", "addmm", "convolution", "conv1d", "conv2d", "layer_norm", "embedding"), 100
-"""The operators beyond which no scores are looked for, and how many are looked at in each direction at most."""
+"""The operators at which the search around a softmax stops, and the most operators that it visits in each direction."""
 
 Part = Site | Other | str
-"""What operators can belong to; a text is the path of a layer."""
+"""A core, another softmax, or the path of a layer."""
 
 
 def parts(of: Found) -> list[Part]:
-    """Return the parts whose time is told apart, in the order of their labels."""
+    """Return the parts whose times are separated, in the order of their numbers."""
     return [*of.cores, *of.unknown, *dict.fromkeys(site.core.layer for site in of.cores)]
 
 
 def labelled(of: Found) -> GraphModule:
-    """Return a copy of a graph that tells the profiler to which of the `parts` its operators belong."""
+    """Return a copy of a graph in which each operator runs under the label of its part."""
     return with_labels(of.graph, {node: f"{PART}{number}" for node, number in belongs(of).items()})
 
 
 def with_labels(graph: Traced, labels: Mapping[Node, str]) -> GraphModule:
-    """Return a copy of a graph that tells the profiler the labels of its operators."""
+    """Return a copy of a graph in which operators run under these labels for the profiler."""
     own = copy.deepcopy(graph.module.graph)
     running, handle = "", None
     for before, node in zip(graph.module.graph.nodes, [*own.nodes], strict=True):
@@ -62,7 +62,7 @@ def with_labels(graph: Traced, labels: Mapping[Node, str]) -> GraphModule:
 
 
 def belongs(of: Found) -> dict[Node, int]:
-    """Return the number of the part to which each node belongs."""
+    """Return for each node the number of the part to which it belongs."""
     numbers, graph = dict[Node, int](), of.graph
     layers = {path: number for number, path in enumerate(parts(of)) if isinstance(path, str)}
     for node in graph.module.graph.nodes:
@@ -77,7 +77,7 @@ def belongs(of: Found) -> dict[Node, int]:
 
 
 def _inside(site: Site) -> set[Node]:
-    """Return what is computed from the scores of a core; with another core none of it is, if nothing needs it."""
+    """Return the nodes that depend on a core's scores; another core drops the ones that no output needs."""
     return {*reached([site.first], lambda node: [] if node is site.node else node.users)}
 
 
@@ -90,7 +90,7 @@ def _between(first: Node, last: Node) -> set[Node]:
 
 
 def _around(softmax: Node) -> set[Node]:
-    """Return a softmax with the products beside it, and what is done to scores and weights between them."""
+    """Return a softmax, the products before and after it, and the operators between them."""
     before = _near(softmax, lambda node: node.all_input_nodes)
     after = _near(softmax, lambda node: node.users)
     inside = {softmax}
@@ -101,7 +101,7 @@ def _around(softmax: Node) -> set[Node]:
 
 
 def _near(softmax: Node, others: Callable[[Node], Iterable[Node]]) -> set[Node]:
-    """Return the operators from a softmax on, up to products, and to layers, which are none of them."""
+    """Return the operators from a softmax in one direction, up to products inclusive, and layers exclusive."""
 
     def following(node: Node) -> Iterable[Node]:
         if node is not softmax and name(node) in PRODUCTS:
@@ -112,10 +112,10 @@ def _near(softmax: Node, others: Callable[[Node], Iterable[Node]]) -> set[Node]:
 
 
 def profiled(call: Callable[[], object], of: Found, on: Device) -> dict[str, Any]:
-    """Return the seconds of a profiled call of a labelled graph: in all, in each core and other softmax, in layers.
+    """Profile a call of a labelled graph; return its seconds in total, in each core, in each other softmax, in layers.
 
-    `layers` is the time of all layers that have a core, with the cores. Raises `impls.Unsupported` if the profiler saw
-    nothing of the call.
+    `layers` is the time of all layers that have a core, including the cores. Raises `impls.Unsupported` if the profile
+    is empty.
     """
     with profile(activities=on.activities) as profiler, record_function(CALL):
         on.timer(HOST)(call, 1)
@@ -130,7 +130,7 @@ def profiled(call: Callable[[], object], of: Found, on: Device) -> dict[str, Any
 
 
 def seconds(call: Call, kind: Kind) -> Mapping[str, float]:
-    """Return the seconds of a call and of each label in it, with those of the backward pass of what ran there."""
+    """Return the seconds of a call and of each label in it, including the label's backward pass."""
     times = defaultdict(float, {CALL: call.whole_s(kind)})
     for event, place in call.places.items():
         times[place.label] += call.part_s(event, kind)

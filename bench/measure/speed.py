@@ -1,4 +1,4 @@
-"""The rates that a device reaches, by products of matrices and a copy."""
+"""Measure the rates of a device by matrix products and a copy."""
 
 from collections.abc import Iterator
 from time import perf_counter
@@ -11,11 +11,11 @@ from bench.plan.case import Point
 from bench.plan.work import Roof
 
 LONGEST_S = 0.02
-"""No larger product is tried after one that takes longer than this."""
+"""No larger product is tried after one that takes longer than these seconds."""
 
 
 class DeviceRates:
-    """Products and a copy on a point's device, in its dtype and in float32, because a kernel may compute in it."""
+    """Products and a copy on a point's device; products in its dtype and in float32, which a kernel may use inside."""
 
     def __init__(self, point: Point) -> None:
         self._timer = device(point.device).timer(point.kind.timings[0])
@@ -23,10 +23,10 @@ class DeviceRates:
             each for dtype in dict.fromkeys((point.dtype, "float32")) for each in self._of_dtype(point, dtype)
         ]
         self._bytes = point.kind.copied_bytes
-        self._copy = copy(device(point.device).place, self._bytes // 2)  # which are read and written
+        self._copy = copy(device(point.device).place, self._bytes // 2)  # each byte is read and written
 
     def best(self, turns: int, least_s: float) -> Roof:
-        """Return the highest rates in so many turns, or as many more as fit into the seconds."""
+        """Return the highest rates of at least `turns` turns and at least `least_s` seconds."""
         best, end = Roof(0.0, 0.0), perf_counter() + least_s
         while turns > 0 or perf_counter() < end:
             flops_per_s = max(operations / self._seconds(product) for operations, product in self._products)
@@ -54,7 +54,7 @@ def product(device: str, dtype: str, side: int) -> Call:
 
 
 def copy(device: str, size: int) -> Call:
-    """Return a call that copies so many bytes."""
+    """Return a call that copies `size` bytes."""
     source = torch.zeros(size, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     return lambda: target.copy_(source)

@@ -1,4 +1,4 @@
-"""One implementation of a point: on its own copy of the weights, with inputs of its own, and its call."""
+"""One implementation of a point, with its own copy of the weights, its own inputs, and its call."""
 
 from collections import deque
 from collections.abc import Callable
@@ -17,25 +17,25 @@ from bench.modules.wrapper import copied
 from bench.sampling.inputs import InputValues, shifts
 
 INPUTS_BYTES = 1 << 26
-"""The most memory for the inputs of a timing. Each call has one of its own, as long as they fit into it: then no result
-can be used again."""
+"""The most bytes for the inputs of a timing. As long as they fit, each call has its own input, so that no result can be
+reused."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One implementation of a point with its own copy of the weights, so that it can't disturb another."""
+    """One implementation of a point with its own copy of the weights, so that it can't affect another."""
 
     layer: nn.Module
     function: impls.Implementation
 
     @cached_property
     def weights(self) -> Tensors:
-        """The weights of the layer: it is asked for them once, because an implementation may answer in its place."""
+        """The weights of the layer, read once, because an implementation may replace the method that returns them."""
         return tuple(self.layer.parameters())
 
     @cached_property
     def trained(self) -> Tensors:
-        """The weights that need gradients: a user may have frozen the others."""
+        """The weights that need gradients; others may be frozen."""
         return tuple(weight for weight in self.weights if weight.requires_grad)
 
 
@@ -49,14 +49,14 @@ def subject(workload: Workload, implementation: str) -> Subject:
 
 
 class InputsOfCalls(Protocol):
-    """Where a call gets its inputs from, and in a training step the gradient of its output."""
+    """The source of a call's inputs and, in a training step, of the gradient of its output."""
 
     direction: Tensor
     next: Callable[[], Tensors]
 
 
 class Inputs:
-    """The inputs of one implementation: tensors of its own, some for each call of a timing.
+    """The inputs of one implementation, with separate tensors for each call of a timing.
 
     `next()` returns the inputs of the next call, `direction` is the gradient of its output.
     """
@@ -71,15 +71,15 @@ class Inputs:
         self.next: Callable[[], Tensors] = cycle(self._tensors).__next__
 
     def _make(self, number: int) -> None:
-        """Have tensors for so many calls at least."""
-        with torch.inference_mode(False):  # else those that are made in the rounds would be of another kind
+        """Make tensors until there are enough for `number` calls."""
+        with torch.inference_mode(False):  # else tensors made in the rounds would be inference tensors
             while len(self._tensors) < number:
                 self._tensors.append(self._workload.leaves(tuple(each.clone() for each in self._workload.inputs())))
 
     def renew(self, calls: int, key: int, hold: Callable[[], None] | None = None) -> None:
-        """Write the values of a key into the inputs of the next `calls` calls; with very many calls they repeat.
+        """Write the values of a key into the inputs of the next `calls` calls; very many calls share inputs.
 
-        `hold` is called before they are written, and after all for which a GPU must be waited.
+        `hold` is called just before writing, after everything that waits for a GPU.
         """
         most = max(1, INPUTS_BYTES // sum(each.nbytes for each in self._tensors[0]))
         self._shifts, self._key = shifts(key, min(calls, most)), key
@@ -103,13 +103,13 @@ class Inputs:
                 each.detach().zero_()
 
     def of_call(self, call: int) -> tuple[int, Tensors]:
-        """Return the number among the inputs of the last timing, and the inputs, that a call had."""
+        """Return the inputs of a call in the last timing, preceded by their number."""
         number = call % len(self._shifts)
         return number, self._tensors[number]
 
     @property
     def with_directions(self) -> bool:
-        """Whether a call returns gradients, each timing's for a direction of its own."""
+        """Whether a call returns gradients; each timing then has its own direction."""
         return self._workload.point.mode in TRAINED
 
     @property
@@ -118,7 +118,7 @@ class Inputs:
         return [*chain(*self._tensors), self.direction]
 
     def holding(self, values: InputValues) -> Tensors:
-        """Return the inputs of one call, with values of the workload."""
+        """Write the workload's inputs for these values into the tensors of one call, and return these."""
         self._shifts = []
         with torch.no_grad():
             for tensor, value in zip(self._tensors[0], self._workload.inputs(values), strict=True):
@@ -126,7 +126,7 @@ class Inputs:
         return self._tensors[0]
 
     def are_edited(self) -> bool:
-        """Return whether an input has other values than the last timing has written into it."""
+        """Return whether an input differs from the values that the last timing wrote into it."""
         made = (self._workload.timed(self._key, shift) for shift in self._shifts)
         return any(
             not torch.equal(tensor.detach(), value)
@@ -136,11 +136,10 @@ class Inputs:
 
 
 def step(subject: Subject, workload: Workload, inputs: InputsOfCalls | None = None) -> Callable[[], object]:
-    """Return one call of the implementation in the point's mode; it must run in the workload's gradient mode.
+    """Return a function that calls the implementation once in the point's mode, in the workload's gradient mode.
 
-    The call returns the output. A training step computes the gradients of inputs and of every weight that needs one
-    from a fresh graph, and returns the output with them. So does a backward pass; its attribute `prepare` makes the
-    forward passes of so many calls to come.
+    It returns the output. A training step also returns the gradients of inputs and of every weight that needs one, from
+    a fresh graph. So does a backward pass; its attribute `prepare` makes the forward passes for a number of calls.
     """
     function, inputs = subject.function, inputs or Inputs(workload)
     varied = len(workload.shapes)

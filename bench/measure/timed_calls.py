@@ -1,7 +1,7 @@
-"""The timed calls of a case: their inputs alternate, and the outputs of some are kept for the judge.
+"""The timed calls of a case: their inputs vary, and the outputs of some are kept for the judge.
 
-Which ones is drawn with the system's randomness after a timing was read, so no call can know that it is judged. The
-draw runs in the process of the implementation: it meets a mistaken kernel or a shortcut, not code that studies it.
+These are drawn with the system's randomness after a timing was read, so no call can know that it is judged. The draw
+runs in the implementation's process, so it catches wrong kernels and shortcuts, but not code that inspects the suite.
 """
 
 import random
@@ -26,16 +26,16 @@ from bench.sampling.judged import Kept
 from bench.sampling.requests import Sampled
 
 SYSTEM = random.SystemRandom()
-"""The randomness of the draw, bound before any implementation is imported."""
+"""The random generator of the draw, bound before any implementation is imported."""
 
 Ended = Callable[[int, object], None]
-"""It gets the number of a call, drawn when all calls of a timing have ended, and its result."""
+"""A function of the number and the result of a call that is drawn after all calls of a timing have ended."""
 
 
 class TimedCalls:
     """Timings of one call; `reuses` says whether all calls return the same memory.
 
-    `used_s` are the processor's seconds in the calls of all timings.
+    `used_s` is the processor time in the calls of all timings, in seconds.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class TimedCalls:
         self.used_s = 0.0
 
     def timing(self, call: clock.Call, calls: int, key: int | None = None, ended: Ended | None = None) -> clock.Timing:
-        """Return a timing on the inputs of a key, or of a random one; one that is void is repeated.
+        """Return a timing on the inputs of a key, or of a random one; repeat it while it is void.
 
-        If all calls return the same memory, `ended` gets the last. Raises Incorrect for a result of another class.
+        `ended` gets a drawn call, or the last if all return the same memory. Raises Incorrect for another class.
         """
         key = self._rng.getrandbits(KEY_BITS) if key is None else key
         while True:
@@ -66,7 +66,7 @@ class TimedCalls:
         begin_s = time.process_time()
         taken = self._timer(call, calls, results)
         self.used_s += time.process_time() - begin_s
-        state.check()  # before anything touches a result: a hook may do work that was put off
+        state.check()  # before anything touches a result: a hook may do deferred work
         self.reuses |= share_memory(self._plain_outputs(results))
         if ended is not None:
             number = calls - 1 if self.reuses else SYSTEM.randrange(calls)
@@ -74,7 +74,7 @@ class TimedCalls:
         return taken
 
     def _plain_outputs(self, results: Sequence[Any]) -> list[Tensor]:
-        """Return the outputs among results that were not touched yet; raises Incorrect."""
+        """Return the outputs among untouched results; raises Incorrect unless all are plain tensors."""
         ys, of_inputs = [*results], list[object]()
         if self._inputs.with_directions:
             ys, of_inputs = [y for y, _ in results], [each for _, gradients in results for each in gradients]
@@ -86,7 +86,7 @@ class TimedCalls:
         return ys
 
     def sample(self, keys: Sequence[int], calls: int, outputs: "TimedOutputs") -> Sampled:
-        """Return a sample with a timing of so many calls for each key, and offer a call of each to the outputs."""
+        """Return a sample with a timing of `calls` calls for each key, and offer one call of each to the outputs."""
         before, used_s = resource.getrusage(resource.RUSAGE_SELF), self.used_s
         taken = [self._of_key(key, calls, outputs) for key in keys]
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - before.ru_nivcsw
@@ -102,9 +102,9 @@ class TimedCalls:
 
 
 class TimedOutputs:
-    """The outputs of timed calls that the judge gets: items, and whole ones in modes with gradients.
+    """The outputs of timed calls for the judge: single items, and whole outputs in modes with gradients.
 
-    In mode forward the gradients are no part of a call, so they are computed when an output is kept whole.
+    In mode forward a call returns no gradients, so they are computed when an output is kept whole.
     """
 
     def __init__(self, subject: Subject, workload: Workload, like: Output, number: Kept) -> None:
@@ -118,7 +118,7 @@ class TimedOutputs:
         """Whether an output was kept since this was set to False."""
 
     def offer(self, call: TimedCall, xs: Tensors, result: Any, direction: Tensor) -> None:
-        """Keep the output of a call on inputs, or some of its items, if the draw says so.
+        """Keep the output of a call on `xs`, or some of its items, if they are drawn.
 
         `direction` is the gradient of the output. Raises Incorrect for an output of a wrong form.
         """
@@ -139,7 +139,7 @@ class TimedOutputs:
             self._copy(memory, workload.handed_over(of_call))
 
     def _gradients(self, xs: Tensors, found: Sequence[Tensor | None]) -> Sequence[Tensor]:
-        """Return the gradients of inputs and of every weight from those that a call has returned."""
+        """Return the gradients of inputs and of every weight, with zeros where a call has returned none."""
         if not found:
             return ()
         of_call = iter(found)
@@ -155,15 +155,15 @@ class TimedOutputs:
         self.has_new = True
 
     def kept(self) -> list[list[Any]]:
-        """Return the key, number and item of each call that was kept, and the tensors of its output."""
+        """Return the key, number and item of each kept call, and the tensors of its output."""
         return [[*call, tensors] for drawn in (self._wholes, self._items) for call, tensors in drawn.kept()]
 
 
 class _Drawn:
-    """Memory for a sample of all outputs that are offered, in which each has the same chance.
+    """Memory for a uniform random sample of the offered outputs.
 
-    It is allocated before the rounds, so that keeping outputs changes no memory layout. Source of the draw: Vitter,
-    Random sampling with a reservoir, ACM TOMS 1985, algorithm R.
+    It is allocated before any output is kept, so that keeping one doesn't change the memory layout. Source of the draw:
+    Vitter, Random sampling with a reservoir, ACM TOMS 1985, algorithm R.
     """
 
     def __init__(self, like: Sequence[Tensor], size: int) -> None:
@@ -172,7 +172,7 @@ class _Drawn:
         self._offered = 0
 
     def place(self, call: TimedCall) -> list[Tensor] | None:
-        """Return the memory for a call's output, None if it isn't kept."""
+        """Return the memory for a call's output; None if the call isn't drawn."""
         place = self._offered if self._offered < len(self._memory) else SYSTEM.randrange(self._offered + 1)
         self._offered += 1
         if place >= len(self._memory):
@@ -181,5 +181,5 @@ class _Drawn:
         return self._memory[place]
 
     def kept(self) -> list[tuple[TimedCall, list[Tensor]]]:
-        """Return the calls that are kept with their tensors."""
+        """Return the kept calls with their tensors."""
         return [*zip(self._calls, self._memory, strict=False)]

@@ -1,4 +1,4 @@
-"""The code that the names of a user bring in: where it lies, a digest of its sources, and the errors that it raises."""
+"""User code: its files, a digest of its sources, and the errors that it raises."""
 
 import hashlib
 import re
@@ -14,25 +14,25 @@ import impls
 from impls.contract import Unresolved, Unsupported
 
 LONGEST = 400
-"""The most characters of an error's words."""
+"""The most characters of an error's message."""
 
 DIGEST_LENGTH = 12
 """The characters of a digest."""
 
 NOT_OF_USERS = tuple(f"{folder}/" for folder in (*torch.__path__, *impls.__path__, Path(__file__).parents[1]))
-"""The folders of torch and of the suite: an error there has its cause in what calls it."""
+"""The folders of torch and of the suite; for an error there, the caller's line is shown."""
 
 
 def imported_since(before: Collection[str], named: Collection[str] = ()) -> dict[str, tuple[str, str]]:
-    """Return each package or module that is new in this process: its file, and a digest of all its files.
+    """Return the packages and modules that are new in this process, each with its file and a digest of all its files.
 
-    `before` has the names of the modules that were imported already. The standard library is left out, and so are
-    the suite and what belongs to a package that was there before, unless it is `named`.
+    `before` has the names of the modules that were already imported. The standard library and the suite are left out,
+    and so are packages in `before`, unless they are `named`.
     """
     known = {name.partition(".")[0] for name in before} - {*named} | sys.stdlib_module_names | {"attention_bench"}
     packages: dict[str, dict[str, str]] = {}
     for name, module in sorted(sys.modules.items()):
-        # a lazy module may import another when it is asked for an attribute
+        # `getattr` on a lazy module may import another one
         top, file = name.partition(".")[0], getattr(module, "__dict__", {}).get("__file__")
         if file and top not in known:
             packages.setdefault(top, {})[name] = str(file)
@@ -40,7 +40,7 @@ def imported_since(before: Collection[str], named: Collection[str] = ()) -> dict
 
 
 def _digest(files: dict[str, str]) -> str:
-    """Return a digest of the names of modules and of the bytes of their files."""
+    """Return a digest of the modules' names and their files' contents."""
     digest = hashlib.sha256()
     for name, file in files.items():
         digest.update(name.encode())
@@ -55,18 +55,18 @@ def is_of_user(file: str) -> bool:
 
 
 def said(error: BaseException) -> str:
-    """Return an error's first paragraph, with its place in a user's code: `RuntimeError: no (attn.py, line 15)`."""
+    """Return an error's first paragraph, with its line in user code: `RuntimeError: no (attn.py, line 15)`."""
     paragraph = re.split(r"\n\s*\n", str(error).strip(), maxsplit=1)[0]
     words = ": ".join(filter(None, (type(error).__name__, shorten(paragraph, LONGEST, placeholder=" …"))))
     frames = [each for each in extract_tb(error.__traceback__) if is_of_user(each.filename)]
-    is_placed = frames and not isinstance(error, SyntaxError)  # which says its place
+    is_placed = frames and not isinstance(error, SyntaxError)  # its message has the place
     return f"{words} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if is_placed else words
 
 
 def raised(error: BaseException) -> str:
-    """Return the error of user code behind an error, with its place: `raises: RuntimeError: no (attn.py, line 15)`.
+    """Return the user code's error that caused an error: `raises: RuntimeError: no (attn.py, line 15)`.
 
-    If the suite itself found the mistake, it is the suite's message.
+    If the suite itself found the mistake, return the suite's message.
     """
     while isinstance(error, Unsupported | Unresolved):
         if error.__cause__ is None:

@@ -27,39 +27,39 @@ SEED = 20_200_914
 SPREAD = 2.5
 """The standard deviation of inputs. The logits of a layer with torch's usual weights then have one of 2.
 
-In bfloat16 plain eager is off by 0.5 % of the largest value then, as with smaller inputs, and the mean of the values by
-20 %. With a standard deviation of 1 the mean is off by 2 %, which the tolerance hides."""
+In bfloat16 plain eager is then off by 0.5 % of the largest value, as with smaller inputs, and the mean of the values is
+off by 20 %. With a standard deviation of 1 the mean is off by 2 %, which is within the tolerance."""
 
 INPUTS = f"normal(0, {SPREAD})"
 """The distribution of inputs."""
 
 VALUES_SEED = 1
-"""What is added to the seed for the values of inputs: they must be the same for layers that draw other weights."""
+"""The seed of input values minus the seed of weights: inputs must not depend on how many weights a layer draws."""
 
 
 class Layout:
-    """How items lie in tensors: the batch comes first. An implementation that packs items has another."""
+    """The layout of items in tensors, with the batch first; an implementation that packs items has another one."""
 
     lengths: tuple[int, ...] = ()
-    """The lengths for which the implementation is arranged."""
+    """The lengths of the items for which the implementation is set."""
 
     def arrange(self, lengths: tuple[int, ...]) -> None:
-        """Let the implementation compute items of these lengths from now on."""
+        """Set the lengths of items for the implementation's next calls."""
 
     def packed(self, padded: Tensor) -> Tensor:
-        """Return padded items as the implementation takes them."""
+        """Return padded items in this layout."""
         return padded
 
     def taken(self, inputs: Tensors) -> Tensors:
-        """Return the inputs of a call as the implementation takes them."""
+        """Return the inputs of a call in this layout."""
         return inputs
 
     def whole(self, tensor: Tensor) -> Tensor:
-        """Return all items, one after the other in the batch."""
+        """Return all items, padded, with the batch first."""
         return tensor
 
     def item(self, tensor: Tensor, item: int) -> Tensor:
-        """Return one of the items."""
+        """Return one item, padded."""
         return tensor[item]
 
 
@@ -67,11 +67,11 @@ class Layout:
 class Workload:
     """The layer and the values that all implementations of a point use.
 
-    `layer` has the weights, inputs of these `shapes` are cut out of `values`, `direction` is the gradient of the
-    output in checks: all random from `seed`, on the point's device in the point's dtype. The batch comes first in each.
-    `lengths` are those of the items in checks, empty if all have the same. Their order differs from timing to timing.
-    `flops` are the operations of a call, None if they are unknown. An implementation that packs items has a `layout` of
-    its own, and its `direction` is the `padded_direction`, packed.
+    `layer` has the weights, inputs of these `shapes` are windows of `values`, and `direction` is the gradient of the
+    output in checks. All are random from `seed`, on the point's device, in its dtype, with the batch first.
+    `lengths` are the items' lengths in checks, empty if all are the same; their order differs from timing to timing.
+    `flops` are the operations of a call, None if unknown. An implementation that packs items has its own `layout`, and
+    its `direction` is `padded_direction`, packed.
     """
 
     point: Point
@@ -87,9 +87,9 @@ class Workload:
 
     @property
     def least_work(self) -> Work:
-        """The least work of a call: its operations, and inputs, weights and output moved once, and a bias of `core`.
+        """The least work of a call: its operations, and inputs, weights, output and a bias of `core` moved once.
 
-        Padding of items with different lengths is no part of it.
+        It excludes padding.
         """
         if self.lengths:
             return Work(self.flops, layers.least_bytes(self.point))
@@ -99,28 +99,28 @@ class Workload:
         return Work(self.flops, sum(tensor.nbytes for tensor in tensors))
 
     def inputs(self, values: InputValues = InputValues()) -> Tensors:  # noqa: B008 - it can't be changed
-        """Return inputs, to be copied: a window of the values, shifted by 0 to SHIFTS of them, times a factor."""
+        """Return a window of the values, shifted by 0 to SHIFTS numbers, times a factor; copy it before use."""
         self.layout.arrange(self.lengths)
         parts = _window(self.values, values.shift, self.shapes)
         parts = parts if values.factor == 1 else tuple(part * values.factor for part in parts)
         return self.layout.taken((*parts, *self._padding(self.lengths)))
 
     def leaves(self, inputs: Tensors) -> Tensors:
-        """Return the inputs of a call with those that have gradients as leaves of a graph of their own."""
+        """Return the inputs of a call detached, so that the ones with gradients are leaves of a new graph."""
         varied = len(self.shapes)
         return *(each.detach().requires_grad_(self.with_gradients) for each in inputs[:varied]), *inputs[varied:]
 
     @property
     def by_item(self) -> int:
-        """The tensors of an output, with gradients if the mode has any, that have an item of the batch each.
+        """The number of result tensors that have the batch first: the output and the gradients of inputs.
 
-        They are the output and the gradients of inputs; the gradients of weights are sums over all items.
+        The gradients of weights are sums over all items.
         """
         return 1 + len(self.shapes) * self.with_gradients
 
     @property
     def names(self) -> list[str]:
-        """The names of an output and its gradients, if the mode has any, in their order."""
+        """The names of the output and its gradients, if the mode has any, in their order."""
         if not self.with_gradients:
             return ["output"]
         varied, weights = len(self.shapes), (name for name, _ in self.layer.named_parameters())
@@ -128,19 +128,19 @@ class Workload:
         return ["output", *(f"gradient of {name}" for name in (*inputs, *weights))]
 
     def items(self, number: int, dtype: torch.dtype) -> Tensors:
-        """Return the first items of the inputs, on the CPU in another dtype."""
+        """Return the first `number` items of the inputs, on the CPU in another dtype."""
         return tuple(cast_to(each[:number], "cpu", dtype) for each in self.inputs())
 
     @cached_property
     def has_plain_core(self) -> bool:
-        """Whether the layer has a core of its own that is the plain formula: then the judge may put others there."""
+        """Whether the layer's own core is the plain formula, so that the judge may replace it."""
         return is_plain(copied(self.layer).to("cpu", torch.float32), self.items(1, torch.float32))
 
     def timed(self, key: int, shift: int) -> Tensors:
-        """Return the inputs of a call in a timing of a key, whose window begins there.
+        """Return the inputs of a call in the timing of a key, as the window that begins at `shift`.
 
-        The order of items with different lengths differs from timing to timing, because a batch is packed once for all
-        layers of a model.
+        The order of items with different lengths differs between timings, but not between calls of one, because a model
+        packs a batch once for all layers.
         """
         padding = self._padding(self.timed_lengths(key))
         return self.layout.taken((*_window(self.values, shift, self.shapes), *padding))
@@ -150,7 +150,7 @@ class Workload:
         return self.timed(call.key, shifts(call.key, call.number + 1)[-1])
 
     def timed_lengths(self, key: int) -> tuple[int, ...]:
-        """Return the lengths of the items in a timing by its key; empty if all have the same."""
+        """Return the lengths of the items in the timing of a key; empty if all are the same."""
         return tuple(random.Random(key).sample(self.lengths, len(self.lengths)))  # noqa: S311 - the judge repeats it
 
     def _padding(self, lengths: Sequence[int]) -> Tensors:
@@ -158,13 +158,13 @@ class Workload:
 
     @property
     def with_gradients(self) -> bool:
-        """Whether the point's mode builds a graph."""
+        """Whether the point's mode builds an autograd graph."""
         return self.point.mode != "inference"
 
     def direction_of(self, key: int) -> Tensor:
-        """Return the gradient of the outputs of a timing by its key; in mode forward no call has one.
+        """Return the gradient of the outputs in the timing of a key.
 
-        There it is that of checks, unless items have other places: what is padding differs from timing to timing.
+        In mode forward, where no call uses it, it equals the one of checks, unless padding differs between timings.
         """
         if self.point.mode not in TRAINED and not self.lengths:
             return self.direction
@@ -177,32 +177,32 @@ class Workload:
 
     @property
     def like(self) -> list[Tensor]:
-        """Tensors of the form of an output, and of its gradients if the mode has any."""
+        """Tensors with the shapes and dtypes of an output, and of its gradients if the mode has any."""
         of_gradients = (*self.inputs()[: len(self.shapes)], *self.layer.parameters()) if self.with_gradients else ()
         return [self.direction, *of_gradients]
 
     def handed_over(self, output: Sequence[Tensor]) -> list[Tensor]:
-        """Return an output and its gradients as the judge expects them."""
+        """Return an output and its gradients in the judge's layout."""
         return [*(self.layout.whole(each) for each in output[: self.by_item]), *output[self.by_item :]]
 
     def item(self, output: Sequence[Tensor], item: int) -> list[Tensor]:
-        """Return an item of an output and of its gradients that have a batch, as the judge expects it."""
+        """Return one item of an output and of the gradients of inputs, in the judge's layout."""
         return [self.layout.item(each, item) for each in output[: self.by_item]]
 
     def gradient_mode(self) -> AbstractContextManager[object]:
-        """Return the gradient mode in which the point's calls run."""
+        """Return a context with the gradient mode of the point's calls."""
         return torch.enable_grad() if self.with_gradients else torch.inference_mode()
 
 
 def _window(numbers: Tensor, shift: int, shapes: Shapes) -> Tensors:
-    """Return consecutive parts of numbers, from one on, as tensors of these shapes."""
+    """Return consecutive parts of `numbers`, from `shift` on, as tensors of these shapes."""
     sizes = [math.prod(shape) for shape in shapes]
     parts = numbers[shift : shift + sum(sizes)].split(sizes)
     return tuple(part.view(shape) for part, shape in zip(parts, shapes, strict=True))
 
 
 def without_padding(tensor: Tensor, padding: Tensor, instead: float = 0.0) -> Tensor:
-    """Return `[B, …, N, X]` with zeros, or another number, at the tokens `[B, N]` that are padding."""
+    """Return a tensor `[B, …, N, X]` with zeros, or another number, at padding tokens, True in `padding` `[B, N]`."""
     hidden = padding.view(len(padding), *[1] * (tensor.ndim - 3), padding.shape[1], 1)
     return tensor.masked_fill(hidden, instead)
 
@@ -213,13 +213,13 @@ def spread_of(layer: nn.Module) -> float:
 
 
 def set_up(point: Point) -> None:
-    """Set the number of threads of this process to the point's, and on a GPU the current device."""
+    """Set the point's number of threads and its device in this process."""
     torch.set_num_threads(point.threads)
     device(point.device).choose()
 
 
 def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
-    """Return the workload of a point; its values depend only on the seed and the shape, or are those of a file.
+    """Return the workload of a point; its values depend only on the seed and the shape, or come from the file `given`.
 
     Raises `impls.Unresolved` if a user's own layer can't be imported or breaks the contract, `impls.Unsupported` if it
     doesn't take the point's mask.
@@ -249,7 +249,7 @@ def make(point: Point, seed: int = SEED, given: str | None = None) -> Workload:
 
 @contextmanager
 def _python_seeded(seed: int) -> Iterator[None]:
-    """Let Python and NumPy draw the same random numbers inside, from which a layer may choose how it computes."""
+    """Seed Python's and NumPy's random numbers inside, because a layer may use them."""
     before = random.getstate(), numpy_random.get_state()
     random.seed(seed)
     numpy_random.seed(seed)
@@ -261,7 +261,7 @@ def _python_seeded(seed: int) -> Iterator[None]:
 
 
 def _lengths(point: Point) -> tuple[int, ...]:
-    """Return the tokens of each item, in any order; empty if all have the same."""
+    """Return the tokens of each item, in random order; empty if all are the same."""
     return tuple(point.items[item] for item in torch.randperm(point.batch).tolist()) if point.is_padded else ()
 
 
@@ -273,7 +273,7 @@ def _padding(point: Point, lengths: Sequence[int], place: torch.device | None = 
 
 
 def weights(layer: nn.Module) -> dict[str, Tensor]:
-    """Return the weights and buffers of a layer by their names, without that of a wrapper."""
+    """Return the weights and buffers of a layer by name, without a wrapper's prefix."""
     return {_bare(layer, name): tensor for name, tensor in layer.state_dict().items()}
 
 
@@ -282,7 +282,7 @@ def _bare(layer: nn.Module, name: str) -> str:
 
 
 def save(work: Workload, path: str) -> None:
-    """Write the weights and values of a workload into a file, from which `make` takes them in another process."""
+    """Write the weights and values of a workload into a file, for `make` in another process."""
     all_of_it = {
         "weights": weights(work.layer),
         "values": work.values.float(),
@@ -292,7 +292,7 @@ def save(work: Workload, path: str) -> None:
 
 
 def load(layer: nn.Module, path: str) -> dict[str, Any]:
-    """Give a layer the weights in a file, and return the file's content."""
+    """Copy the weights in a file into a layer, and return the file's content."""
     saved: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     with torch.no_grad():
         for name, tensor in weights(layer).items():

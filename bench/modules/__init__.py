@@ -1,1 +1,1 @@
-"""A layer or model of anybody: how it is made of its name, what it is called with, and how a core gets into it."""
+"""Layers and models from any package: make one from its name, find its inputs, and replace its core."""

@@ -1,9 +1,9 @@
-"""A module whose core can be replaced, by the first way that is there.
+"""A module whose core can be replaced, by the first of four ways that works.
 
-They are tried in this order: `self.attend`, which takes queries, keys, values and a scale; the library's own switch;
-`F.scaled_dot_product_attention`, as the module calls it, if that computes every core; and the graph of the module's
-call, in which any core can be replaced. Each works on a copy of the module that shares the weights, and looks at a call
-of it: if no core was replaced, it raises `Unsupported` with the reason.
+They are tried in this order: `self.attend(q, k, v, scale)`; the library's own switch; the module's calls of
+`F.scaled_dot_product_attention`, if they compute every core; and the graph of the module's call. Each way changes a
+copy of the module that shares the weights, and checks one call of it. If no core can be replaced, the last way raises
+`Unsupported` with the reason.
 """
 
 import copy
@@ -26,25 +26,25 @@ from impls.attend.sdpa import explained
 from impls.contract import BY_ATTEND, Replacement, Unsupported, attribute, checked, takes_core
 
 BY_FUNCTION = "F.scaled_dot_product_attention"
-"""How a core was replaced by torch's function; by a library's switch it is the switch's name."""
+"""The value of `adapted_by` if torch's function was replaced; for a library's switch it is the switch's name."""
 
 UNKNOWN = "and whether other cores stay is not known"
 
 
 class Adaptable(Wrapper):
-    """A measured module of anybody, whose core can be replaced."""
+    """A measured module from any package, whose core can be replaced."""
 
     @property
     def bare(self) -> nn.Module | None:
-        """The module that a user's own adapter may take: None if it takes more than the inputs, or an attend is idle.
+        """The module for a user's own adapter: None if it takes more than the inputs, or doesn't use its `attend`.
 
-        An attend is idle if it takes a core, and the module doesn't call it as one.
+        An `attend` is unused if it has the signature of a core but the module doesn't call it as one.
         """
         is_idle = takes_core(attribute(self.inner, "attend")) and "" not in _own_cores(self)
         return self.inner if self.is_plain and not is_idle else None
 
     def with_core(self, core: Replacement) -> nn.Module:
-        """Return a copy of the module with another core, by the first way that is there."""
+        """Return a copy of the module with another core, by the first way that works."""
         if paths := _own_cores(self):
             return _by_attend(self, core, paths)
         if core.switch and (by_library := _by_switch(self, core.switch)):
@@ -55,7 +55,7 @@ class Adaptable(Wrapper):
     def compile(self, **options: Any) -> None:
         """Compile the module inside, which may be one of torch's own.
 
-        Raises `Unsupported` for a core that was put into one of these: the compiler takes torch's own in its place.
+        Raises `Unsupported` if the core of one of torch's own was replaced: the compiler uses torch's core anyway.
         """
         if self.attend is not None and is_torchs_own(self):
             raise Unsupported(f"torch.compile leaves torch's own core in {OF_TORCH[0].__name__}, whatever is put there")
@@ -66,12 +66,12 @@ class Adaptable(Wrapper):
 
 
 def wrapped(layer: nn.Module, items: tuple[tuple[int, ...], ...]) -> Wrapper:
-    """Return a layer as a wrapper: itself if it is one."""
+    """Return a layer in a wrapper; a wrapper is returned as it is."""
     return layer if isinstance(layer, Wrapper) else Adaptable(layer, items, tuple(map(Given, range(len(items)))))
 
 
 def _by_attend(layer: Wrapper, core: Replacement, paths: Sequence[str]) -> Wrapper:
-    """Return a module with a core in the attends of its parts at these paths."""
+    """Return a copy of a module with the core as the `attend` of its submodules at these paths."""
     model = copy.copy(layer)
     for path in paths:
         core.put_into(model.inner.get_submodule(path))
@@ -80,7 +80,7 @@ def _by_attend(layer: Wrapper, core: Replacement, paths: Sequence[str]) -> Wrapp
 
 
 def _by_switch(layer: Wrapper, way: str) -> Wrapper | None:
-    """Return a module whose library computes every core by `sdpa` or `eager`; None if it has no switch that does."""
+    """Return a module switched to `sdpa` or `eager`; None if no switch of its library changes every core."""
     model, switch = switched(layer, way), switch_of(layer)
     name, seen = switch.name if switch else "", _look(model)
     cores = seen.cores if seen else ()
@@ -94,7 +94,7 @@ def _by_switch(layer: Wrapper, way: str) -> Wrapper | None:
 
 
 def _by_function(model: Wrapper, core: Replacement) -> Wrapper | None:
-    """Return a module with a core in place of torch's function, None if that computes fewer cores than there are."""
+    """Return a module that calls the core in place of torch's function; None if that doesn't compute every core."""
     seen = _look(model)
     if seen and not (seen.cores and all(site.core.by_sdpa for site in seen.cores)):
         return None
@@ -113,26 +113,26 @@ def _by_function(model: Wrapper, core: Replacement) -> Wrapper | None:
 
 
 def _by_graph(model: Wrapper, core: Replacement) -> InGraph:
-    """Return a module whose graph has a core in place of each that the core's attend can express."""
+    """Return a module that runs its own graph, with each core replaced that the new attend can express."""
     own = InGraph(model, core.bound)
     _called(model, lambda _, *xs: own.trial(*xs))
     return own
 
 
 def _own_cores(layer: Wrapper) -> list[str]:
-    """Return the paths of those modules in a module whose own attend is called as their core."""
+    """Return the paths of the submodules that call their own `attend` as their core."""
     paths = [path for path, module in layer.inner.named_modules() if takes_core(attribute(module, "attend"))]
     if not paths:
         return []
     model, calls = copy.copy(layer), {path: list[bool]() for path in paths}
     for path in paths:
-        _note(model.inner.get_submodule(path), calls[path])
+        _record_calls(model.inner.get_submodule(path), calls[path])
     _called(model, Wrapper.__call__)
     return [path for path in paths if calls[path] and all(calls[path])]
 
 
-def _note(layer: nn.Module, calls: list[bool]) -> None:
-    """Have a layer note of each call of its attend whether it is one of a core."""
+def _record_calls(layer: nn.Module, calls: list[bool]) -> None:
+    """Make a layer append to `calls`, for each call of its attend, whether the arguments are those of a core."""
     own: Any = layer._modules.pop("attend", None) or layer.attend
 
     def attend(*args: Any, **kwargs: Any) -> Any:
@@ -144,7 +144,7 @@ def _note(layer: nn.Module, calls: list[bool]) -> None:
 
 
 def _calls(model: Wrapper) -> int:
-    """Return how many cores of a call an attend computes: it may refuse, or not be called."""
+    """Return how many cores of one call the attend computes; it may raise."""
     attend, done = model.attend, list[bool]()
     assert attend is not None
 
@@ -161,19 +161,19 @@ def _calls(model: Wrapper) -> int:
 
 
 def _look(model: Wrapper) -> Found | None:
-    """Return the cores of a call, and the softmaxes of none; None if torch can't trace it."""
+    """Return the cores of a call, and the softmaxes outside of cores; None if torch can't trace it."""
     try:
         seen: Found = _called(model, lambda _, *xs: look(model, xs))
     except Untraceable:
-        _called(model, Wrapper.__call__)  # the library may refuse it, which is the better reason
+        _called(model, Wrapper.__call__)  # the library's own error is the better reason
         return None
     return seen
 
 
 def _called(model: Wrapper, call: Callable[..., Any]) -> Any:
-    """Return what a call on one item of zeros returns; raises `Unsupported` if the library or a backend refuses.
+    """Return the result of a call on zeros; raises `Unsupported` if the library or a backend refuses it.
 
-    Nothing is compiled for it: the first call of a case does that, and its time counts.
+    Nothing is compiled here, because the first call of a case does that and its time counts.
     """
     weight = next(chain(model.parameters(), model.buffers()), torch.empty(0))
     grad = torch.enable_grad() if model.training else torch.inference_mode()
@@ -182,12 +182,12 @@ def _called(model: Wrapper, call: Callable[..., Any]) -> Any:
             return call(model, *model.zeros(dtype=weight.dtype, device=weight.device))
     except ValueError as error:
         if model.attend is not None:
-            raise  # it is the attend's own
+            raise  # from the attend itself
         raise Unsupported(f"the library refuses it: {error}") from None
 
 
 def _uncompiled() -> AbstractContextManager[object]:
-    """Return a context in which nothing is compiled, if this process has imported the compiler."""
+    """Return a context that turns torch.compile off if this process has imported it."""
     return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
 
 

@@ -1,12 +1,12 @@
-"""How a module is called: with x, and with what else its forward takes. The first of these that is there counts.
+"""The arguments of a module's call: x and any others that its forward takes.
 
-- `[input=module:function]`: all arguments that the function returns. x takes the place of the first tensor of
-  floating-point numbers, or of what the first embedding returns for token ids.
-- x alone: of the shape `[input=8x3x224x224]`, of that which the module or its library states, or tokens. Queries, keys
-  and values are all x.
+- With `[input=module:function]` they are all that the function returns. x replaces the first floating-point tensor, or
+  the output of the first embedding for token ids.
+- Otherwise x is the only input, also as queries, keys and values. Its shape is `[input=8x3x224x224]`, else the one that
+  the module or its library states, else `[B, N, C]` for tokens.
 
-Of a part, `[at=path]`, the arguments are those of its call in the whole, which is called so: `bench.modules.inside`.
-That an item alone gives what it gives among others is checked before a module is measured: `bench.measure.function`.
+A part, `[at=path]`, gets the arguments of its call in the whole model (`bench.modules.inside`).
+`bench.measure.function` checks before measuring that items don't affect each other.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from impls.catalogue import name_of, with_option
 from impls.contract import POSITIONAL, Unresolved, Unsupported, imported, is_required, parameters_of
 
 OF_ATTENTION = ("q", "k", "v", "query", "key", "value", "queries", "keys", "values")
-"""The names of parameters of a forward that all get x: queries, keys and values of self-attention."""
+"""The parameters of a forward that all get x: queries, keys and values of self-attention."""
 
 Items = tuple[tuple[int, ...], ...]
 """The shapes of one item of each input."""
@@ -31,7 +31,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def by_function(name: str) -> str:
-    """Return a name with all arguments of a call, and what their function must return."""
+    """Return the advice to name a function of inputs: the name to write, and what the function must return."""
     return (
         f"{with_option(name, 'input', 'mymodule:inputs')}, where inputs() returns all arguments of a call with the "
         "batch first: a tensor, a tuple, or a dictionary by name"
@@ -39,25 +39,25 @@ def by_function(name: str) -> str:
 
 
 def if_another(name: str) -> str:
-    """Return what to do if a module, or a part, takes another input than it got."""
+    """Return the advice for a module, or a part, that takes another input than it got."""
     if path := name_of(name).options.get("at"):
         return f"if {path} takes another input, name a function that returns it in a module of yours, as mymodule:make"
     return f"if it takes another input, write {by_function(name)}; of x alone its shape, as [input=8x3x224x224]"
 
 
 def is_function(given: Any) -> bool:
-    """Return whether an input that a name gives is a function, not a shape."""
+    """Return whether the input in a name is a function, not a shape."""
     return isinstance(given, str) and ":" in given
 
 
 def with_input(
     inner: nn.Module, given: Any, usual: Items = (), arguments: Arguments | None = None, *, is_outer: bool = False
 ) -> Wrapper:
-    """Return a module with the input that its name gives, a function or sizes, or with its usual ones.
+    """Return a module wrapped with the input that its name gives, a function or sizes, else with its usual inputs.
 
-    Without a function the inputs are in the places among the `arguments`, one for all items, where Given stands. If
-    these are None, x is all that the forward names like queries, keys and values, and several inputs come in order.
-    Of a module that `is_outer` a part is measured, so it needs no x.
+    Without a function, a Given among the `arguments` marks the place of an input. If `arguments` is None, x is passed
+    as every parameter named like queries, keys or values, and several inputs are passed in order.
+    A module that `is_outer` needs no x, because only a part of it is measured.
     """
     if is_function(given):
         return _with_arguments(inner, imported(given, f"input {given!r}")(), is_outer=is_outer)
@@ -67,7 +67,7 @@ def with_input(
 
 
 def _item(given: Any) -> tuple[int, ...]:
-    """Return the shape of an item in a text that has its batch first, as 8x3x224x224; raises Unresolved."""
+    """Return the shape of an item from sizes with the batch first, such as 8x3x224x224; raises Unresolved."""
     sides = str(given).split("x")
     if len(sides) < 2 or not all(side.isdecimal() and int(side) for side in sides):
         raise Unresolved(f"input={given} must be sizes that begin with the batch, as 8x3x224x224, or module:function")
@@ -75,15 +75,15 @@ def _item(given: Any) -> tuple[int, ...]:
 
 
 def _like_attention(inner: nn.Module) -> tuple[Any, ...]:
-    """Return x for the first parameter of a forward, and for others that it names like queries, keys and values."""
+    """Return x for a forward's first parameter, and for each further one named like queries, keys or values."""
     required = [each for each in parameters_of(inner) if each.kind in POSITIONAL and is_required(each)]
     return (X, *(X for each in required[1:] if each.name in OF_ATTENTION))
 
 
 def _with_arguments(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper:
-    """Return a module with the arguments that a user's function returned: a tensor, a tuple or a dictionary.
+    """Return a module wrapped with the arguments that a user's function returned: a tensor, a tuple or a dictionary.
 
-    Each tensor with as many rows as x gets its first row for all items, but for a square matrix, which is a mask.
+    In each tensor with as many rows as x, the first row replaces all others. A square matrix is a mask and stays.
     """
     args = () if isinstance(inputs, Mapping) else tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
     kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
@@ -105,35 +105,35 @@ def _with_arguments(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper
             )
     rows = (x,) if x is not None else (each for each in (*args, *kwargs.values()) if isinstance(each, Tensor))
     batch = next((len(each) for each in rows if each.dim()), 1)
-    item = (1,) if x is None else (*x.shape[1:],)  # of a whole that takes no x, nothing depends on it
+    item = (1,) if x is None else (*x.shape[1:],)  # unused if the whole takes no x
     marked = with_x(args, kwargs) if x is not None and not path else (args, kwargs)
     args, kwargs = changed(marked, partial(_of_first, batch))
     return Adaptable(inner, (item,), args, kwargs, batch=batch, embedding=path)
 
 
 def _of_first(batch: int, value: Any) -> Any:
-    """Return an argument with its first row for every item."""
+    """Return an argument with its first row repeated for every item."""
     if not isinstance(value, Tensor) or value.shape[:1] != (batch,) or value.shape == (batch, batch):
         return value
     return value[:1].expand_as(value)
 
 
 def first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
-    """Return the first floating-point tensor with dimensions among arguments; None without one."""
+    """Return the first floating-point tensor with a dimension among the arguments; None without one."""
     tensors = (value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value.dim())
     return next((tensor for tensor in tensors if tensor.is_floating_point()), None)
 
 
 def with_x(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return arguments with x, their first tensor, replaced by what marks its place."""
+    """Return arguments with x, the first floating-point tensor, replaced by the marker X."""
     x = first(args, kwargs)
     return changed((args, kwargs), lambda value: X if value is x else value)
 
 
 def _embedded(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Tensor | None]:
-    """Return the path of the first embedding that a call gives its token ids, and what that returns for them.
+    """Return the path and the output of the first embedding that gets the token ids in a call.
 
-    The path is empty if there is none.
+    They are empty and None if there is none.
     """
     ids = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
     found: list[tuple[str, Tensor]] = []

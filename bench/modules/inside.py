@@ -1,4 +1,4 @@
-"""A part of a model as a model: the module at a path, with the arguments that it gets in a call of the whole."""
+"""A part of a model: the submodule at a path, with the arguments that it gets in a call of the whole."""
 
 import copy
 import difflib
@@ -16,14 +16,14 @@ from impls.contract import Unresolved
 
 
 class _Reached(Exception):  # noqa: N818 - the way out of a model
-    """The arguments of the part, which is all that is asked of the model."""
+    """Ends a call of the model as soon as the arguments of the part are known."""
 
 
 def inside(model: Wrapper, path: str, name: str, batch: int) -> Wrapper:
-    """Return the module at a path of a model as a model, with its arguments in a call of the whole with `batch` items.
+    """Return a wrapper of the submodule at a path, with its arguments in a call of the model on `batch` equal items.
 
-    All items of that call are the same. If the model's library has a switch, the arguments are those of each attention:
-    a mask of `sdpa` may be none for `eager`.
+    If the model's library has a switch, the wrapper has the arguments for each of its settings: `eager` may need a mask
+    that `sdpa` doesn't.
     Raises Unresolved if there is no such module, if the model doesn't call it, or if its input has no batch.
     """
     try:
@@ -55,7 +55,7 @@ def inside(model: Wrapper, path: str, name: str, batch: int) -> Wrapper:
 
 
 def _arguments(path: str, name: str, xs: list[Tensor], model: Wrapper) -> Any:
-    """Return the arguments of a model's first call of the module at a path; what follows isn't computed."""
+    """Return the arguments of a model's first call of the submodule at a path, and compute nothing after it."""
 
     def keep(_module: nn.Module, args: Any, kwargs: Any) -> None:
         raise _Reached(*copy.deepcopy((args, kwargs)))

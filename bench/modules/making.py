@@ -1,6 +1,6 @@
 """Make a measured module from its name and the columns of a point, ready to be called with its inputs alone.
 
-This is the one road for a layer of the suite, a class or function of anybody, a library's model, and a part of one.
+Every layer is made here: the suite's own, a class or function from any package, a library's model, or a part of one.
 """
 
 import difflib
@@ -47,7 +47,7 @@ NEVER = ("layer", "device", "dtype", "mode", "threads", "allocator", "timing")
 """The columns that no constructor gets."""
 
 INPUTS = ("num_kv_tokens", "context_dim")
-"""The columns that a layer takes by its `input_shapes`."""
+"""The columns that a layer with `input_shapes` takes."""
 
 DERIVED: Mapping[str, Callable[[Columns], Any]] = {
     "in_channels": lambda columns: columns["token_len"] // (columns["patch_size"] or 1) ** 2,
@@ -62,17 +62,17 @@ SMALL = 0.1
 """A parameter whose numbers are all the same and smaller than this hides the layers before it."""
 
 OPEN = object()
-"""What a parameter has that no column gives."""
+"""The value of a parameter that no column gives."""
 
 WEIGHT_SD, GAMMA = 0.02, 0.5
-"""The standard deviation of weights in place of zeros, and the number in place of a small one."""
+"""The standard deviation of the weights that replace zeros, and the number that replaces a small constant."""
 
 
 def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[nn.Module, Shapes]:
     """Return a module with random weights, and the shapes of its inputs at a point with these columns.
 
-    `name` is `module:attribute`, or a library's; `required` are columns that the module must take.
-    A module that is no layer of the suite is in a wrapper.
+    `name` is `module:attribute` or `library:model`; `required` are columns that the module must take.
+    A module that isn't one of the suite's layers is in a wrapper.
     Raises Unresolved if the module can't be made or breaks the contract, `Unsupported` if it doesn't take a required
     column or can't be called alone.
     """
@@ -107,9 +107,9 @@ def maker_of(name: str) -> Callable[..., Any] | None:
 def _constructed(
     name: Name, options: dict[str, Any], columns: Columns, required: Collection[str]
 ) -> tuple[nn.Module, str]:
-    """Return what a class or function makes from options and columns, and which parameters got a column by IF_OPEN.
+    """Return the module that a class or function makes from options and columns, and the parameters set by IF_OPEN.
 
-    Raises Unresolved, with the signature, if it fails, and if it makes no module.
+    Raises Unresolved, with the signature, if it fails, and if the result is no module.
     """
     make_it = maker(name.base)
     arguments = _arguments(name, make_it, columns, options)
@@ -125,7 +125,7 @@ def _constructed(
         raise Unresolved(f"layer {name.base!r} must make a torch.nn.Module, got {type(module).__name__}")
     mask = columns["mask"]
     is_masked = takes_core(attribute(module, "attend")) or (mask != NO_MASK and "mask" in arguments)
-    if is_masked and mask_of(module) != mask and "mask" not in options:  # there it is the layer's own
+    if is_masked and mask_of(module) != mask and "mask" not in options:  # an option's mask is the layer's own
         raise Unresolved(f"layer {name.base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     return module, ", ".join(f"{key} is {IF_OPEN[key]}" for key in arguments if key in IF_OPEN)
 
@@ -148,7 +148,7 @@ def _check_taken(name: str, columns: Columns, required: Collection[str], argumen
 
 
 def _arguments(name: Name, make_it: Callable[..., Any], columns: Columns, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns that a constructor's parameters name, but for those that options give."""
+    """Return the values of the constructor's parameters that are named like columns and not given as options."""
     parameters = {each.name: each for each in parameters_of(make_it)}
     takes_all = any(each.kind in VARIABLE for each in parameters.values()) or not parameters
     if unknown := [] if takes_all else [option for option in options if option not in parameters]:
@@ -168,10 +168,10 @@ def _arguments(name: Name, make_it: Callable[..., Any], columns: Columns, option
 
 
 def _value(parameter: Parameter, columns: Columns) -> Any:
-    """Return the value of a constructor's parameter by the columns; OPEN if they have none.
+    """Return the value of a constructor's parameter according to the columns; OPEN if they give none.
 
-    Sizes are handed over, other columns if the point asks for them or if the parameter has no default. A text such as
-    `qk_norm`, which is no text in timm, is handed over only in place of another text; a mask always is one.
+    Sizes are always passed, other columns if the point sets them or the parameter has no default. A text is passed only
+    if the default is a text too, because timm's `qk_norm` is a flag; a mask is always passed as a text.
     """
     name, is_open = parameter.name, is_required(parameter)
     if name == "batch_first":
@@ -189,19 +189,19 @@ def _value(parameter: Parameter, columns: Columns) -> Any:
 
 
 def _ready(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
-    """Return a module as one of its inputs, with weights of known sizes; a layer of the suite itself."""
+    """Return a module in a wrapper, with lazy weights initialised; a layer of the suite is returned as it is."""
     if is_ours(module) and given is None:
         return module
     usual = () if given else tuple(shape[1:] for shape in _stated(name, module, columns) or _tokens(columns))
     alone = with_input(module, given, usual, is_outer=is_outer)
-    if any(map(is_lazy, alone.parameters())):  # they get their sizes in a call
+    if any(map(is_lazy, alone.parameters())):  # a call gives them their sizes
         with torch.no_grad():
             constructed(name, lambda: alone.eval()(*alone.zeros()))
     return alone
 
 
 def _shapes(name: str, module: nn.Module, columns: Columns) -> Shapes:
-    """Return the shapes of a module's inputs: those of its wrapper, those that it states, or that of tokens."""
+    """Return the shapes of a module's inputs, from its wrapper, its own methods, or the columns of tokens."""
     if isinstance(module, Wrapper):
         return tuple((columns["batch"], *item) for item in module.items)
     return _stated(name, module, columns) or _tokens(columns)
@@ -219,9 +219,9 @@ def _stated(name: str, module: nn.Module, columns: Columns) -> Shapes | None:
 
 
 def show_all(module: nn.Module) -> None:
-    """Give numbers to parameters that hide what is computed before them, such as a head of zeros or a layer scale.
+    """Replace parameters that hide the layers before them, such as a head of zeros or a small layer scale.
 
-    With them any attention would give the right output.
+    With these, wrong attention would still give the right output.
     """
     with torch.no_grad():
         for parameter in module.parameters():

@@ -1,8 +1,8 @@
 """Modules by their names: `timm:vit_small_patch16_224`, `package.module:Class[heads=4]`, `vit`; nothing is downloaded.
 
-A name leads to a library's model, to a class or function of anybody, or to a layer of the suite. Options in brackets go
-to the constructor, but for `input` (the shape with its batch, as 8x3x224x224, or `module:function`), `at` (the path of
-a module inside, which is measured with the input that it gets there), and a text model's `tokens` and `padding`.
+A name leads to a library's model, to a class or function from any package, or to a layer of the suite. Options in
+brackets go to the constructor, except `input` (the shape with its batch, as 8x3x224x224, or `module:function`), `at`
+(the path of the submodule to measure, with the input that it gets there), and a text model's `tokens` and `padding`.
 """
 
 import contextlib
@@ -25,21 +25,21 @@ from bench.modules.wrapper import X
 from impls.contract import Unresolved, Unsupported
 
 TOKENS = 128
-"""The tokens of a text if the name says nothing, or fewer if the model takes no more."""
+"""The default number of tokens of a text; fewer if the model takes no more."""
 
 TORCHVISION_OPERATORS = ("nms", "qnms")
-"""What torchvision's Python part asks torch for even where its compiled part was built for another torch."""
+"""The operators that importing torchvision needs, which are missing if it was built for another torch."""
 
 PINS = "" if __name__.startswith("attention_bench.") else " -c constraints.txt"
-"""The pinned versions, which only a checkout has."""
+"""The option of pip for pinned versions, which only a checkout has."""
 
 INSTALL = f"pip install{PINS} timm torchvision transformers"
-"""How to get the libraries; `nox -s advise` does it by itself."""
+"""The command that installs the libraries; `nox -s advise` runs it for you."""
 
 Options = dict[str, Any]
 
 Source = tuple[nn.Module, tuple[int, ...], Arguments | None]
-"""A model, the usual item of its input, and the arguments of its call, None for x alone."""
+"""A model, the usual shape of one item of its input, and the arguments of its call, None for x alone."""
 
 
 def library(name: str) -> Any:
@@ -59,16 +59,16 @@ def library(name: str) -> Any:
 
 
 def mended(error: str) -> bool:
-    """Declare torchvision's operators if that is the error: it was built for another build of this torch.
+    """Declare torchvision's operators if the error says that one is missing; return whether it did.
 
-    No model here calls them. The libraries that import torchvision would fail as it does.
+    Importing torchvision needs them. They are missing if it was built for another build of torch; no model calls them.
     """
     return "operator torchvision::" in error and bool(_declared())
 
 
 @functools.cache
 def _declared() -> torch.library.Library:
-    """Declare the operators; the result keeps them declared."""
+    """Declare the operators, for as long as the result lives."""
     declared = torch.library.Library("torchvision", "FRAGMENT")
     for operator in TORCHVISION_OPERATORS:
         declared.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
@@ -136,7 +136,7 @@ def _transformers(name: str, given: Any, options: Options) -> Source:
 
 
 def _config(transformers: Any, name: str, options: Options) -> Any:
-    """Return the configuration of a class of transformers, or that in a file or a folder."""
+    """Return a configuration of transformers, by the name of its class or from a file or folder."""
     if not (name.endswith(".json") or "/" in name):
         kind = getattr(transformers, name, None)
         if not (inspect.isclass(kind) and issubclass(kind, transformers.PretrainedConfig)):
@@ -153,14 +153,14 @@ def _config(transformers: Any, name: str, options: Options) -> Any:
 
 
 def constructed(name: str, construct: Callable[[], Any]) -> Any:
-    """Return what a constructor makes; raises Unresolved, with the constructor's error, if it fails."""
+    """Call a constructor and return its result; raises Unresolved, with the constructor's error, if it fails."""
     try:
         return construct()
     except (Unresolved, Unsupported):
         raise
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        if isinstance(error, OSError):  # those of downloads among them
+        if isinstance(error, OSError):  # includes failed downloads
             reason += "; nothing is downloaded here: if it loads weights, tell it not to, as by [pretrained=False]"
         raise Unresolved(f"{name} can't be made: {reason}") from error
 
@@ -184,4 +184,4 @@ SOURCES: Mapping[str, Callable[..., Source]] = {
     "torchvision": _torchvision,
     "transformers": _transformers,
 }
-"""By each library's name, what makes a model from its name, the input that is given for it, and options."""
+"""For each library, the function that makes a model from its name, the input given in that name, and options."""

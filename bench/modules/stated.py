@@ -1,7 +1,7 @@
-"""What a layer states of itself about a point: the shapes of its inputs, and the operations of a call.
+"""The shapes of inputs and the operations of a call, as a layer's own methods state them for a point.
 
-A name alone says nothing: modules have methods of these names that mean something else. So a method counts if it takes
-one argument, `point`.
+A method counts only if its one required parameter is `point`, because other modules use the same names for other
+things.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ Shapes = tuple[tuple[int, ...], ...]
 """The shapes of the inputs of a module, the batch first."""
 
 POINT = "point"
-"""The parameter of a method that states something, perhaps with an underscore before it."""
+"""The parameter of such a method; underscores around it don't matter."""
 
 SEVERAL, ONE = "input_shapes", "input_shape"
-"""The methods that state the shapes of the inputs, or that of one."""
+"""The methods that state the shapes of several inputs, or the shape of the only one."""
 
 
 def shapes(module: nn.Module, maker: Any, columns: Mapping[str, Any]) -> Shapes | None:
     """Return the shapes that a module, or the function that makes it, states for its inputs; None if it states none.
 
-    Raises Unresolved if what it states is no shape.
+    Raises Unresolved for anything but shapes of positive integers with the batch first.
     """
     point = SimpleNamespace(**columns)
     if (stated := _value(module, maker, SEVERAL, point)) is not None:
@@ -50,7 +50,7 @@ def flops(module: nn.Module, maker: Any, point: Any) -> int | None:
 
 
 def takes_point(owner: Any, what: str) -> bool:
-    """Return whether a module, or what makes one, has a method of this name that takes a point."""
+    """Return whether a module, or its maker, has a method of this name that takes a point."""
     function = attribute(owner, what)
     parameters = parameters_of(function) if callable(function) else []
     required = (each for each in parameters if is_required(each) and each.kind in POSITIONAL)
@@ -58,9 +58,9 @@ def takes_point(owner: Any, what: str) -> bool:
 
 
 def _value(module: nn.Module, maker: Any, what: str, point: Any) -> Any:
-    """Return what the module, or else the function that makes it, states about a point; None if neither does.
+    """Return the result of a method of the module, else of the function that makes it; None if neither has it.
 
-    Raises Unresolved, with its error, if that fails.
+    Raises Unresolved with the method's error.
     """
     owners = (each for each in (module, maker) if not isinstance(each, type) and takes_point(each, what))
     owner = next(owners, None)

@@ -1,4 +1,4 @@
-"""The switches of libraries between ways to compute attention, each declared once."""
+"""The switches by which libraries choose between `sdpa` and `eager` attention."""
 
 import contextlib
 import copy
@@ -15,14 +15,14 @@ FUSED_ATTN = "fused_attn"
 """The flag of timm's layers."""
 
 OF_TORCH = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
-"""torch's own modules, which compute a layer in one operator if they can."""
+"""torch's own modules with a fast path, which computes a layer in one operator."""
 
 
 @dataclass(frozen=True)
 class Switch:
     """A library's switch: whether a module has it, and how it is set to `sdpa` or `eager`.
 
-    `name` is its word in rows, empty if it is none between the two. `lines` set it in a program whose model is `model`.
+    `name` stands in rows; it is empty if the switch has no `eager`. `lines` set it in a program whose model is `model`.
     """
 
     name: str
@@ -89,7 +89,7 @@ SWITCHES = (
     ),
     Switch("", is_torchs_own, _leave_fast_path, {"sdpa": ("torch.backends.mha.set_fastpath_enabled(False)",)}),
 )
-"""The switches of timm, of transformers, and of torch's own modules, in the order in which a module's is looked for."""
+"""The switches of timm, of transformers, and of torch's own modules, in the order in which they are tried."""
 
 
 def switch_of(model: Wrapper) -> Switch | None:

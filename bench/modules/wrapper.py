@@ -1,4 +1,4 @@
-"""A measured module as a function of its inputs, usually one, x: they come in, one tensor goes out."""
+"""A measured module as a function from its inputs, usually x alone, to one tensor."""
 
 import contextlib
 import copy
@@ -33,24 +33,23 @@ X = Given()
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor among the arguments, which the wrapper holds under a name; one `of_items` has the same row for each."""
+    """A tensor among the arguments that the wrapper holds under a name; `of_items` if all items have the same row."""
 
     name: str
     of_items: bool
 
 
 class Wrapper(nn.Module):
-    """A module that is called with inputs `[B, *item]` alone, one for each of `items`, and returns its first tensor.
+    """A module that takes only inputs `[B, *item]`, one for each of `items`, and returns its first output tensor.
 
-    `inner` is the module, `args` and `kwargs` are its arguments, in which a Given stands in place of an input.
-    Other tensors among them are held. They are those of a call with `batch` items.
-    `rows` is the number of rows of the inner x for each item, such as the windows of an image. `embedding` is the path
-    of an `nn.Embedding` inside that returns x in place of rows for token ids.
-    `forms` are the arguments for each attention of the library that needs its own, such as a mask for `eager`.
-    `attend` computes each core in place of `F.scaled_dot_product_attention` if it isn't None, and may be asked for all
-    of CORE_KEYWORDS. Calls run inside `context()`. `adapted_by` says how the core was replaced, `returned` what a call
-    returned if it was no tensor, and `guessed` which parameters of the constructor got a column by a name that may mean
-    something else.
+    `inner` is the module. `args` and `kwargs` are its arguments in a call with `batch` items; a Given marks the place
+    of an input, and other tensors among them are held as buffers.
+    `rows` is the number of rows of the inner x per item, such as the windows of an image. `embedding` is the path of
+    an `nn.Embedding` inside that returns x in place of its rows for token ids.
+    `forms` has the arguments for each setting of the library's switch that needs its own, such as a mask for `eager`.
+    `attend`, unless None, replaces `F.scaled_dot_product_attention` and may get any of CORE_KEYWORDS. Calls run inside
+    `context()`. `adapted_by` says how the core was replaced, `returned` is the type of an output that was no tensor,
+    and `guessed` lists constructor parameters set from a column whose name may mean something else.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class Wrapper(nn.Module):
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What a reader must know of a call: what x is, which tensor counts, and what the constructor got."""
+        """Remarks for the reader of a row: the place of x, which tensor counts, and guessed parameters."""
         words = (
             f"x is what {self.embedding} returns for token ids" if self.embedding else "",
             f"the first tensor of {self.returned} counts" if self.returned else "",
@@ -95,15 +94,15 @@ class Wrapper(nn.Module):
 
     @property
     def arguments(self) -> list[Tensor]:
-        """The tensors that it holds, which the module gets as arguments."""
+        """The tensors that the wrapper holds and passes to the module as arguments."""
         return [*self._buffers.values()]  # type: ignore[list-item]  # each is held
 
     def zeros(self, **of: Any) -> tuple[Tensor, ...]:
-        """Return inputs of zeros, for as many items as the arguments have."""
+        """Return inputs of zeros, with the batch of the arguments."""
         return tuple(torch.zeros(self.batch, *item, **of) for item in self.items)
 
     def __call__(self, *xs: Tensor) -> Tensor:
-        """Return what `forward` does; hooks, which a wrapper has none of, would take microseconds."""
+        """Call `forward` without torch's hooks, which would take microseconds."""
         return self.forward(*xs)
 
     def forward(self, *xs: Tensor) -> Tensor:
@@ -122,12 +121,12 @@ class Wrapper(nn.Module):
         return y.unflatten(0, (len(xs[0]), self.rows)) if self.rows > 1 else y
 
     def __copy__(self) -> "Wrapper":
-        """Return a copy that has modules of its own, and shares the weights."""
+        """Return a copy with modules of its own that shares the weights."""
         own: Wrapper = copied(self, {id(tensor): tensor for tensor in chain(self.parameters(), self.buffers())})
         return own
 
     def _embedded(self, x: Tensor) -> AbstractContextManager[object]:
-        """Return a context in which the module's embedding returns x, one without any effect if it has none."""
+        """Return a context in which the module's embedding, if it has one, returns x."""
         return _in_place(self.inner.get_submodule(self.embedding), x) if self.embedding else NOTHING
 
     def _first(self, output: Any) -> Tensor:
@@ -135,7 +134,7 @@ class Wrapper(nn.Module):
         return first_tensor(output)
 
     def _hold(self, value: Any) -> Any:
-        """Return what stands in the place of an argument; a tensor becomes a buffer."""
+        """Hold a tensor as a buffer and return its Held; return any other argument as it is."""
         if not isinstance(value, Tensor):
             return value
         has_rows = value.shape[:1] == (self.batch,)
@@ -153,9 +152,9 @@ class Wrapper(nn.Module):
 
 
 def _let_take_place(embedding: nn.Module) -> None:
-    """Change an embedding so that it returns the tensor in its attribute `x_in_place` if that has a row for each id.
+    """Change an embedding so that it returns its attribute `x_in_place` if that has a row for each id.
 
-    It returns a copy, as an embedding makes a new tensor in each call, which the module may change in place.
+    It returns a copy, because the module may change the result in place.
     """
     kind: Any = type(embedding)
     if getattr(embedding, "x_in_place", ...) is None:
@@ -171,7 +170,7 @@ def _let_take_place(embedding: nn.Module) -> None:
 
 @contextlib.contextmanager
 def _in_place(embedding: Any, x: Tensor) -> Iterator[None]:
-    """Have an embedding return x in place of its rows for token ids, inside: there a model of ids begins."""
+    """Make an embedding return x in place of its rows for token ids while the context lasts."""
     embedding.x_in_place = x
     try:
         yield
@@ -180,14 +179,14 @@ def _in_place(embedding: Any, x: Tensor) -> Iterator[None]:
 
 
 def inner_of(layer: nn.Module) -> nn.Module:
-    """Return the module in a wrapper; a layer that is in none itself."""
+    """Return the module in a wrapper; any other layer is returned as it is."""
     return layer.inner if isinstance(layer, Wrapper) else layer
 
 
 def copied(module: nn.Module, shared: Mapping[int, Tensor] | None = None) -> Any:
-    """Return a copy of a module, with the `shared` tensors by their ids.
+    """Return a deep copy of a module that shares the tensors in `shared`, which are keyed by id.
 
-    What a call left in its attributes is copied without its graph, which can't be copied.
+    Tensors that a call left in attributes are detached, because a graph can't be copied.
     """
     left = (each for of in module.modules() for each in tree_leaves([*vars(of).values()]) if isinstance(each, Tensor))
     known = {id(each): each.detach() for each in left if not each.is_leaf}
@@ -195,7 +194,7 @@ def copied(module: nn.Module, shared: Mapping[int, Tensor] | None = None) -> Any
 
 
 def changed(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return arguments with each value changed, also those in tuples, lists and dictionaries."""
+    """Return arguments with `change` applied to each value, also in tuples, lists and dictionaries."""
     if type(value) in (tuple, list):
         return type(value)(changed(each, change) for each in value)
     if type(value) is dict:
@@ -219,7 +218,7 @@ def first_tensor(output: Any) -> Tensor:
 
 
 def check_plain(tensor: Tensor, what: str = "the module returns") -> None:
-    """Raise `Unsupported` for a tensor whose numbers can't be compared; `what` is said before it."""
+    """Raise `Unsupported` for a nested, complex or sparse tensor; the message begins with `what`."""
     kind = "nested" if tensor.is_nested else "complex" if tensor.is_complex() else ""
     kind = kind or ("" if tensor.layout == torch.strided else str(tensor.layout).removeprefix("torch."))
     if kind:

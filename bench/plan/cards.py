@@ -1,4 +1,4 @@
-"""NVIDIA's cards as torch names them, and what their data sheets say of rates: no result on a card can be beyond it."""
+"""The rates on the data sheets of NVIDIA's cards, which no result can exceed; cards have torch's names."""
 
 import re
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ DATA_SHEETS: Mapping[str, Roof] = MappingProxyType({
     "NVIDIA H100 80GB HBM3": Roof(flops_per_s=989e12, bytes_per_s=3.35e12),
     "NVIDIA H200": Roof(flops_per_s=989e12, bytes_per_s=4.8e12),
 })  # fmt: skip
-"""The highest rates of cards: dense matrix products in DTYPES, and the memory.
+"""The peak rates of each card: dense matrix products in DTYPES, and memory bandwidth.
 
-Both are SXM cards; those for PCIe, and slices of a card, have other names and other rates. The data sheets print twice
-the operations, which needs sparse matrices. Source: NVIDIA, H100 and H200 Tensor Core GPU data sheets."""
+Both are SXM cards; PCIe cards and MIG slices have other names and other rates. The data sheets print twice these
+operations, which only sparse matrices reach. Source: NVIDIA, H100 and H200 Tensor Core GPU data sheets."""
 
 DTYPES = ("bfloat16", "float16")
 
 
 def model(device_name: str) -> str:
-    """Return the name of a card without the memory that torch sees, which stands behind it as in `NVIDIA H200 140 GiB`.
+    """Return the name of a card without the memory size at its end, as in `NVIDIA H200 140 GiB`.
 
     A slice of a card (MIG) keeps its own name.
     """
@@ -27,5 +27,5 @@ def model(device_name: str) -> str:
 
 
 def data_sheet(device_name: str, dtype: str) -> Roof | None:
-    """Return the highest rates of a card with a dtype by its data sheet; None if that isn't known here."""
+    """Return the peak rates of a card with a dtype from its data sheet; None for a card that isn't in DATA_SHEETS."""
     return DATA_SHEETS.get(model(device_name)) if dtype in DTYPES else None

@@ -16,28 +16,28 @@ RETAINED = "retained"
 """The value of `allocator` with which freed memory stays with the process."""
 
 UNSAFE = re.compile(r"[^\w.=-]+")
-"""Runs of characters that file names don't keep: a model's name may have any."""
+"""Characters that are replaced in file names; a model's name may have any."""
 
 
 LONGEST_IN_FILE_NAME = 100
-"""The most characters of a layer's name in a file name: systems take 255 for all columns together."""
+"""The most characters of a layer's name in a file name; systems allow 255 for all columns together."""
 
 MOST_LENGTHS = 6
-"""The most lengths of a list that a text has."""
+"""The most lengths of a list that a description prints."""
 
 AT = re.compile(r"\bat=([^,\]]+),?")
-"""The option of a model's name that makes it a layer in the model: its path."""
+"""The option of a model's name that selects one layer of it, by path."""
 
 
 def _safe(layer: str) -> str:
-    """Return a layer's name in a file name; of a long one the beginning, with a hash of all of it."""
+    """Return a layer's name for a file name; a long one is cut, with a hash of the whole at its end."""
     name = UNSAFE.sub("-", layer.replace(":", ".")).rstrip("-")
     digest = hashlib.sha256(layer.encode()).hexdigest()[:8]
     return name if len(name) <= LONGEST_IN_FILE_NAME else f"{name[:LONGEST_IN_FILE_NAME]}-{digest}"
 
 
 def _few_lengths(lengths: str) -> str:
-    """Return lengths for people; of a long list its longest and its shortest."""
+    """Return lengths for people; for a long list the longest and the shortest."""
     listed = lengths.removeprefix(LIST).split("+")
     if not lengths.startswith(LIST) or len(listed) <= MOST_LENGTHS:
         return lengths.removeprefix(LIST)
@@ -45,12 +45,12 @@ def _few_lengths(lengths: str) -> str:
 
 
 def _if_model(name: str) -> Callable[[Any], Any]:
-    """Return the usual value of a column that a model doesn't have: whatever it is, for the model's name says more."""
+    """Return a column's `usual`: for a model any value is usual, because the model's name says more."""
     return lambda point: getattr(point, name) if name_of(point.layer).is_model else REQUIRED
 
 
 def _path_first(layer: str) -> str:
-    """Return a layer's name; of one in a model the path comes first: `blocks.0.attn of timm:vit_tiny_patch16_224`."""
+    """Return a layer's name; in a model the path comes first: `blocks.0.attn of timm:vit_tiny_patch16_224`."""
     at = AT.search(layer)
     return f"{at[1]} of {AT.sub('', layer).replace(',]', ']').replace('[]', '')}" if at else layer
 
@@ -278,13 +278,13 @@ class Point:
     )
 
     def __hash__(self) -> int:
-        """Return the hash, which is computed once: a run of many points looks them up often."""
+        """Return the hash, computed once because a run looks up points often."""
         if not hasattr(self, "_hash"):
             object.__setattr__(self, "_hash", hash(tuple(vars(self).values())))
         return int(self._hash)  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the columns alone: another process has other hashes."""
+        """Return the columns without the hash, which differs in another process."""
         return vars(self)
 
     @property
@@ -294,22 +294,22 @@ class Point:
 
     @property
     def name(self) -> str:
-        """A name that is unique among points and safe in a file name."""
+        """A name that is unique to the point and safe in a file name."""
         return self.short_name()
 
     @property
     def kv_tokens(self) -> int:
-        """The tokens of an item that keys and values come from."""
+        """The number of tokens per item that keys and values come from."""
         return self.num_kv_tokens or self.num_tokens
 
     @property
     def kv_heads(self) -> int:
-        """The heads of keys and values."""
+        """The number of heads of keys and values."""
         return self.num_kv_heads or self.num_heads
 
     @property
     def keys(self) -> int:
-        """The keys with which each query has a score: those of its window, or all of its item."""
+        """The number of keys that each query has a score with: those in its window, or all in its item."""
         return self.kv_tokens if self.window_size is None else self.window_size**2
 
     @property
@@ -319,11 +319,11 @@ class Point:
 
     @property
     def is_padded(self) -> bool:
-        """Whether items have lengths of their own, which are padded or packed."""
+        """Whether items have different lengths, so that they are padded or packed."""
         return self.lengths != FIXED
 
     def short_name(self, without: Collection[str] = ()) -> str:
-        """Return a name that is safe in a file name, without some of the columns; a usual device stays in it."""
+        """Return a name that is safe in a file name and leaves out some columns; it always has the device."""
         return "-".join(
             column.shortened(getattr(self, name))
             for name, column in COLUMNS.items()
@@ -336,21 +336,21 @@ COLUMNS: Mapping[str, PointColumn] = declared_by(Point)
 
 
 def of_role(*roles: Role) -> tuple[str, ...]:
-    """Return the names of the columns that have one of these roles, in their order."""
+    """Return the names of the columns that have one of these roles, in order."""
     return tuple(name for name, column in COLUMNS.items() if column.role in roles)
 
 
 OF_LAYERS = tuple(name for name in of_role(Role.X) if name != "batch")
-"""The columns that say nothing of a model as a whole: there they are those of its largest attention."""
+"""The columns of attention layers; in a whole model they describe its largest attention."""
 
 POINT_COLUMNS = tuple(COLUMNS)
 CASE_COLUMNS = ("layer", "implementation", *POINT_COLUMNS[1:])
 
 CONTROL = "control"
-"""The name under which a run measures the baseline a second time: its ratio to the baseline is 1 in truth."""
+"""The name under which a run measures the baseline a second time; its true ratio to the baseline is 1."""
 
 BEFORE, AFTER = "before", "after"
-"""The names of the two sides of a duel in a table, if they differ in more than their implementation."""
+"""The names in a table of the two sides of a duel that differ in more than the implementation."""
 
 AS_IS = "as_is"
 """The implementation of a model's layer that changes nothing."""
@@ -365,7 +365,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """A name that is unique among cases."""
+        """A name that is unique to the case."""
         return f"{self.point.name}-{self.implementation}"
 
     def columns(self) -> dict[str, Any]:
@@ -375,7 +375,7 @@ class Case:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Self:
-        """Return the case of a row, in which None and a missing value of pandas are the same; raises KeyError."""
+        """Return the case of a row; pandas' missing values count as None. Raises KeyError for a missing column."""
         values: dict[str, Any] = {name: None if _is_missing(columns[name]) else columns[name] for name in POINT_COLUMNS}
         return cls(Point(**values), columns["implementation"])
 

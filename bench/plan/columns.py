@@ -1,8 +1,8 @@
-"""The declarations of columns and settings: their kind, their values, their form in file names and in descriptions.
+"""The declarations of columns and settings: kinds, values, and forms in file names and descriptions.
 
-The fields of `bench.plan.case.Point` declare the columns, those of `bench.plan.sweep.Effort` the settings. From them
-follow the checks of sweep files, the options of the command line, the types in results.csv, file names, descriptions of
-points, and the documentation's table.
+The fields of `bench.plan.case.Point` declare the columns, the fields of `bench.plan.sweep.Effort` the settings. The
+checks of sweep files, command-line options, types in results.csv, file names, descriptions of points, and the
+documentation's table are derived from them.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ class ValueKind(Enum):
 
 
 MOST_COUNT = 10**9
-"""The largest whole number of a column or a setting: products of some of them stay far below what torch can count."""
+"""The largest whole number in a column or a setting; it keeps their products far below torch's integer limit."""
 
 KINDS = {
     str: ValueKind.TEXT,
@@ -37,14 +37,14 @@ KINDS = {
     int | None: ValueKind.COUNT,
     bool: ValueKind.TRUTH,
 }
-"""The kind of a column or a setting by the type of its field; that of a float is declared."""
+"""The kind of a column or a setting by the type of its field; a float field declares its kind."""
 
 DECLARED = "declared"
 """The key of a field's metadata."""
 
 
 class Role(Enum):
-    """What a column says of a call; whatever depends on the kind of a column asks for its role."""
+    """What a column says about a call; code that treats columns differently asks for the role."""
 
     LAYER = "the layer"
     X = "a size of the input x"
@@ -67,14 +67,14 @@ REQUIRED, DERIVED = _NoValue
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """What a field of a point or of an effort declares of its values; `meaning` explains them in one line."""
+    """The declaration of a field of a point or an effort; `meaning` explains its values in one line."""
 
     name: str = ""
     kind: ValueKind = ValueKind.TEXT
     meaning: str
 
     def is_possible(self, value: object) -> bool:
-        """Return whether it can have this value."""
+        """Return whether the field can have this value."""
         return is_of_kind(self.kind, value)
 
     def expected(self, value: object) -> str:  # noqa: ARG002
@@ -82,7 +82,7 @@ class Declared:
         return self.kind.value
 
     def mistake(self, value: object) -> str:
-        """Return what is wrong with a value, with the rule; empty if nothing is."""
+        """Return an error line with the rule that a value breaks; empty for a valid one."""
         return "" if self.is_possible(value) else f"{self.name} = {value!r} must be {self.expected(value)}"
 
 
@@ -91,10 +91,10 @@ class PointColumn(Declared):
     """One column of a point.
 
     `choices` maps each allowed value to its meaning.
-    `default` is the value if a sweep gives none, or DERIVED, or REQUIRED. `absent` is the value in lines of a journal
-    and of plans that lack the column, REQUIRED if they all have it.
+    `default` is the value if a sweep gives none, or DERIVED, or REQUIRED. `absent` is the value for plans and journal
+    lines that lack the column, REQUIRED if they all have it.
     `short` is the value in a file name and `words` the value for people, as a format or a function of the value.
-    `usual` is a value, or a function from a point to it, that both leave out.
+    Both leave out the value `usual`, which may be a function of the point.
     `described_with` names the column whose `words` include this one.
     `is_ok` is an additional check of a value; `rule` is the text that users see if it fails.
     """
@@ -112,15 +112,12 @@ class PointColumn(Declared):
 
     @property
     def group(self) -> str:
-        """The group of its option of the command line."""
+        """The group of its command-line option."""
         return "execution" if self.role is Role.EXECUTION else "shape"
 
     @property
     def changes_function(self) -> bool:
-        """Whether a layer without the column computes another function than a point means whose value isn't usual.
-
-        Such a layer is unsupported.
-        """
+        """Whether an unusual value changes the function, so that a layer without the column is unsupported."""
         return self.role in (Role.CONTEXT, Role.CORE, Role.QUERIES, Role.FUNCTION)
 
     def is_possible(self, value: object) -> bool:
@@ -133,7 +130,7 @@ class PointColumn(Declared):
         return choices if self.choices else self.rule or self.kind.value
 
     def is_usual(self, point: Any) -> bool:
-        """Return whether a point's value is the usual one, or None because the layer doesn't use the column."""
+        """Return whether a point's value is usual, or is None because the layer doesn't use the column."""
         value = getattr(point, self.name)
         return value is None or value == (self.usual(point) if callable(self.usual) else self.usual)
 
@@ -152,7 +149,7 @@ class PointColumn(Declared):
 class Setting(Declared):
     """One setting of an effort.
 
-    Its option takes a value like `example`, one of a truth takes none; `switch` is the option if that isn't the name.
+    Its option takes a value like `example`, or none for a boolean; `switch` is the option if it isn't the name.
     """
 
     example: str = ""
@@ -160,7 +157,7 @@ class Setting(Declared):
 
     @property
     def option(self) -> str:
-        """The option of the command line; `--no-…` switches off what is usually on."""
+        """The command-line option; `--no-…` switches off a setting that is on by default."""
         return self.switch or flag(self.name)
 
     def add_to(self, add_option: Callable[..., object]) -> None:
@@ -172,12 +169,12 @@ class Setting(Declared):
             add_option(self.option, dest=self.name, metavar=self.example, help=self.meaning)
 
     def read(self, text: str) -> Any:
-        """Return the value of a text of the command line; raises WrongRequest if it has none."""
+        """Return the value of a command-line text; raises WrongRequest for an invalid one."""
         return read(self.kind, self.option, text)
 
 
 TRUTHS = {"true": True, "false": False}
-"""The values of a truth by their texts."""
+"""The booleans by their texts."""
 
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 """The units of a duration."""
@@ -200,14 +197,14 @@ READERS: Mapping[ValueKind, Callable[[str], Any]] = {
     ValueKind.SECONDS: _seconds,
     ValueKind.SHARE: _share,
 }
-"""How a text of the command line becomes a value of a kind; one that has none raises ValueError or KeyError."""
+"""The function for each kind that reads a command-line text; it raises ValueError or KeyError for an invalid one."""
 
 FORMS = {ValueKind.SECONDS: "a duration such as 90s, 30m or 1h", ValueKind.SHARE: "a share such as 2% or 0.02"}
-"""The form of a text that becomes a value, where it isn't the rule of the kind."""
+"""The form that a text must have, for kinds whose rule doesn't say it."""
 
 
 def read(kind: ValueKind, option: str, text: str) -> Any:
-    """Return the value of an option's text; raises WrongRequest if it has none."""
+    """Return the value of an option's text; raises WrongRequest for an invalid one."""
     try:
         return READERS[kind](text)
     except (ValueError, KeyError):
@@ -215,7 +212,7 @@ def read(kind: ValueKind, option: str, text: str) -> Any:
 
 
 def written(value: Any) -> str:
-    """Return a value as a sweep file and the command line have it."""
+    """Return a value as written in a sweep file or on the command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -225,7 +222,7 @@ def flag(name: str) -> str:
 
 
 def column(meaning: str, role: Role, **facts: Any) -> Any:
-    """Return a dataclass field that declares a column; it has a default if the column has an `absent` value."""
+    """Return a dataclass field that declares a column; its default is the column's `absent` value, if any."""
     declared = PointColumn(meaning=meaning, role=role, **facts)
     if declared.absent is REQUIRED:
         return dataclasses.field(metadata={DECLARED: declared})
@@ -238,7 +235,7 @@ def setting(default: Any, meaning: str, **facts: Any) -> Any:
 
 
 def declared_by(owner: type) -> dict[str, Any]:
-    """Return the columns or settings that a dataclass declares by name, in order; the type of a field is its kind."""
+    """Return the columns or settings that a dataclass declares, by name and in order; field types give the kinds."""
     types = typing.get_type_hints(owner)
     declared = {field.name: field.metadata[DECLARED] for field in dataclasses.fields(owner)}
     return {

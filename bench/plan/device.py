@@ -1,4 +1,4 @@
-"""The kinds of devices, and all that depends on the kind and needs no torch; `bench.measure.devices` has the rest."""
+"""The kinds of devices and everything about them that needs no torch; `bench.measure.devices` has the rest."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,35 +12,35 @@ QUESTIONS: dict[str, str] = {
     HOT: "on the device alone, in a row (timing device-hot)",
     GRAPH: "as a CUDA graph (timing graph)",
 }
-"""What each of them answers."""
+"""The question that each of them answers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
     """A kind of device.
 
-    `timings` are the ways to time a call, the usual one first. `products` and `copied_bytes` are the work that measures
-    its rates: sides of square matrices, where small ones find gaps on a busy machine and many cores need large ones,
-    and a copy that is larger than the caches. At `doubling_flops` operations of a call a point takes twice as long as
-    the smallest one.
-    `sweep` is measured if none is named.
+    `timings` are the ways to time a call, the usual one first. `products` and `copied_bytes` define the work that
+    measures its rates: `products` are sides of square matrices, small ones for gaps on a busy machine and large ones
+    for many cores; the copy is larger than the caches. A point with `doubling_flops` operations per call takes twice
+    as long as the smallest one.
+    `sweep` is the default.
     """
 
     name: str
     title: str
-    """How sentences call it."""
+    """Its name in sentences."""
     timings: tuple[str, ...]
     is_timed_by_host: bool
-    """Whether the process that makes a call also does its work: then its processor's seconds are those of the call."""
+    """Whether the calling process does the work itself, so that its CPU time includes the call's."""
     has_cores: bool
-    """Whether calls run on cores that a process can choose."""
+    """Whether a process can choose the cores that its calls run on."""
     is_in_host_memory: bool
-    """Whether tensors lie in the host's memory: then its allocator counts, and what is free there."""
+    """Whether tensors are in host memory, so that its allocator and its free memory matter."""
     is_forked_warm: bool
-    """Whether its processes are forked from one that has used the compiler and imported libraries. These ask CUDA which
-    GPUs there are, and no process that is forked later can use one."""
+    """Whether its processes are forked from one that has used the compiler and imported libraries. That queries CUDA,
+    and a process that is forked afterwards can't use a GPU."""
     variables: Mapping[str, str]
-    """The environment variables that its processes have from their start."""
+    """The environment variables that its processes start with."""
     products: tuple[int, ...]
     copied_bytes: int
     doubling_flops: float
@@ -69,7 +69,7 @@ CUDA = Kind(
     has_cores=False,
     is_in_host_memory=False,
     is_forked_warm=False,
-    variables={"TORCHINDUCTOR_COMPILE_THREADS": "1"},  # else the first Triton kernel starts processes that stay
+    variables={"TORCHINDUCTOR_COMPILE_THREADS": "1"},  # else the first Triton kernel starts compile workers that stay
     products=(8192, 16384),
     copied_bytes=1 << 30,
     doubling_flops=3e12,  # a guess
@@ -85,11 +85,11 @@ def kind(device: str) -> Kind:
 
 
 def default_sweep(devices: Iterable[str]) -> str:
-    """Return the sweep that is measured if none is named: that of the devices' kind, the CPU's for none or several."""
+    """Return the default sweep for the devices' kind; the CPU's for no device or several kinds."""
     kinds = {KINDS.get(device.partition(":")[0], CPU) for device in devices}
     return kinds.pop().sweep if len(kinds) == 1 else CPU.sweep
 
 
 def numbered(device: str) -> str:
-    """Return the name under which a device's facts are kept: `cuda` is `cuda:0`."""
+    """Return the name under which facts about a device are kept: `cuda:0` for `cuda`."""
     return "cuda:0" if device == CUDA.name else device

@@ -9,7 +9,7 @@ from typing import Any
 from bench.plan.statuses import UNMEASURED, WRONG
 
 NOT_FINITE = "is not finite"
-"""What a reason says of a layer's numbers if any is NaN or infinite: nothing is measured, and an answer quotes it."""
+"""The words for a layer's output with NaN or infinity: it isn't measured, and the answer quotes them."""
 
 ALIKE = 0.5
 """The least similarity, from 0 to 1, at which a name is suggested for another: `fp32` and `float32` have 0.55."""
@@ -17,14 +17,14 @@ ALIKE = 0.5
 NUMBERS = re.compile(r"[0-9]+")
 
 PART = 3
-"""The least number of letters of a word that may stand for a name that contains it: `heads` for `num_heads`."""
+"""The fewest letters of a word that matches a longer name which contains it: `heads` for `num_heads`."""
 
 
 class WrongRequest(ValueError):  # noqa: N818 - users see the message, not the name
     """The user's request is wrong; it is refused before anything runs.
 
-    The message has a line for each mistake: the rule, the value that was given, and the possible values.
-    `status` is the exit status of a command that ends with it.
+    The message has a line for each mistake: the rule, the given value, and the possible values.
+    `status` is the exit status of the command.
     """
 
     status = WRONG
@@ -44,7 +44,7 @@ class CannotWrite(WrongRequest):
 
 @contextmanager
 def refusing(what: str, kind: type[WrongRequest] = WrongRequest, more: str = "") -> Iterator[None]:
-    """Raise an OSError inside as an error of a kind: what can't be done, the system's reason, and what more to say."""
+    """Turn an OSError inside into an error of a kind: what failed, the system's reason, and `more`."""
     try:
         yield
     except OSError as error:
@@ -57,7 +57,7 @@ def unknown(what: str, name: object, expected: Iterable[str]) -> WrongRequest:
 
 
 def unknown_names(what: str, names: Sequence[object], expected: Iterable[str], listed: str = "") -> str:
-    """Return one error line for all these names, with the known names, or where they are listed, and the nearest."""
+    """Return one error line for all these names, with the known names (or where they are listed) and the nearest."""
     expected = list(expected)
     plural = "s" if len(names) > 1 else ""
     known = listed or ", ".join(expected)
@@ -76,7 +76,7 @@ def suggestion(name: object, expected: Iterable[str]) -> str:
 def nearest(name: object, expected: Iterable[str]) -> str:
     """Return the known name that is most similar to a name or contains it; empty if none is near.
 
-    A name with other numbers alone, as `float16` for `float64`, is another thing.
+    A name with numbers matches only names that share one: `float16` isn't near `float64`.
     """
     if not isinstance(name, str):
         return ""
@@ -89,13 +89,13 @@ def nearest(name: object, expected: Iterable[str]) -> str:
 
 
 def refuse(mistakes: Iterable[str]) -> None:
-    """Raise one WrongRequest with a line for each mistake, if there are any; an empty line is none."""
+    """Raise one WrongRequest with a line for each mistake, if there are any; empty lines are ignored."""
     if lines := list(dict.fromkeys(filter(None, mistakes))):
         raise WrongRequest("\n".join(lines))
 
 
 def all_of(*makers: Callable[[], Any]) -> list[Any]:
-    """Return the result of each maker; raise one WrongRequest with the mistakes of all of them."""
+    """Return the result of each maker; raise one WrongRequest with all their mistakes."""
     results, mistakes = [], []
     for maker in makers:
         try:

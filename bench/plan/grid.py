@@ -1,4 +1,4 @@
-"""Make points from the values of a grid: lists, ranges and models; and deal points out to several machines."""
+"""Points from the values of a grid (lists, ranges and models), and their division among machines."""
 
 import hashlib
 import itertools
@@ -18,7 +18,7 @@ from bench.plan.names import PRINTED, misspelled, read
 from impls.catalogue import SOURCES, name_of
 
 Values = Mapping[str, Any]
-"""A value or a list of values for each column of a point; whole numbers may be a range such as `"128:2048:128"`."""
+"""A value or a list of values for each column of a point; for whole numbers also a range such as `"128:2048:128"`."""
 
 DEFAULTS: Values = {
     name: column.default for name, column in COLUMNS.items() if column.default not in (REQUIRED, DERIVED)
@@ -29,22 +29,22 @@ RANGE_FORM = re.compile(r"([0-9]{1,15}):([0-9]{1,15})(?::(x?)([0-9]{1,15}))?")
 RANGE_FORMS = "first:last, first:last:step or first:last:xfactor, as 128:2048:128 or 128:2048:x2"
 
 MOST_NUMBERS = 10_000
-"""A range of more numbers than this is refused as a mistake."""
+"""A longer range is refused as a mistake."""
 
 MOST_POINTS = 10_000
-"""A grid of more points than this is refused: one point takes seconds at least."""
+"""A larger grid is refused, because each point takes seconds at least."""
 
 SHARD_FORM = re.compile(r"([0-9]+)/([0-9]+)")
 
 OF_THE_MACHINE = ("threads", "allocator")
-"""The columns that follow from the machine if a sweep doesn't give them: another node may have other values."""
+"""The columns that default to the machine's values, which differ between nodes."""
 
 
 def expand(values: Values, usual: Values | None = None, shown: Values | None = None) -> Iterator[Point]:
-    """Yield the points of the product of all values, which have one layer; the first key varies slowest.
+    """Yield the points of the product of all values, which name one layer; the first key varies slowest.
 
-    `usual` holds for what neither the values nor the layer gives, `shown` are the columns that a module has shown
-    whose name says its input.
+    `usual` fills in columns that neither the values nor the layer gives; `shown` has the columns that a call of a
+    module has shown.
     Raises WrongRequest for unknown keys, missing ones, and values that break a rule.
     """
     whole = {**(usual or {}), **values}
@@ -70,12 +70,12 @@ def expand(values: Values, usual: Values | None = None, shown: Values | None = N
 
 
 def layers_of(values: Values) -> list[Any]:
-    """Return the layers that values name, the default one if they name none."""
+    """Return the layers that values name, or the default layer."""
     return _listed("layer", values.get("layer", DEFAULTS["layer"]))
 
 
 def mistakes_in(values: Values) -> list[str]:
-    """Return a line for each mistake in the values, each column checked by itself."""
+    """Return a line for each mistake in the values; each column is checked alone."""
     unknown = [key for key in values if key not in POINT_COLUMNS]
     mistakes = [unknown_names("key", unknown, (*POINT_COLUMNS, "model"))] if unknown else []
     for key in (key for key in values if key in POINT_COLUMNS):
@@ -110,14 +110,14 @@ def _listed(key: str, value: object) -> list[Any]:
 
 
 def is_range(value: object) -> TypeGuard[str]:
-    """Return whether a value is meant as a range."""
+    """Return whether a value has the form of a range."""
     return isinstance(value, str) and ":" in value
 
 
 def numbers_of(key: str, text: str) -> list[int]:
     """Return the numbers of a range: `first:last:step` adds the step (default 1), `first:last:xfactor` multiplies.
 
-    The last number belongs to the range if the steps reach it exactly.
+    The range includes the last number if the steps reach it exactly.
     Raises WrongRequest, with the column's name, for a text of another form, and a range that is empty or too long.
     """
     match = RANGE_FORM.fullmatch(text.strip())
@@ -142,7 +142,7 @@ def numbers_of(key: str, text: str) -> list[int]:
 
 
 def _vit(num_tokens: int, channels: int, num_heads: int, **others: Any) -> dict[str, Any]:
-    """Return the columns of a model; its token_len follows from the channels, even if an option replaces them."""
+    """Return the columns of a model; its token_len is derived from the channels, even if an option replaces them."""
     shape = {"num_tokens": num_tokens, "channels": channels, "num_heads": num_heads}
     return {"layer": "vit", **shape, "qkv_bias": True, **others}
 
@@ -186,18 +186,18 @@ MODELS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """The columns of each model; a name has the patch and the image side, or the stage.
 
-A ViT's tokens include the class token; the stages of T2T-ViT have none. From Swin on the layer is `attention`, and some
-of what the models have is nearly that:
-- BEiT's table has entries for the class token, SAM's global bias is a sum of one for rows and one for columns, the
-  place of FLUX has a third dimension; its grid here is the largest square, of 67 × 67, with 119 tokens before it.
+A ViT's tokens include the class token; the stages of T2T-ViT have none. From Swin on the layer is `attention`, which
+some models match only approximately:
+- BEiT's table also has entries for the class token. SAM's global bias is a sum of one for rows and one for columns.
+  FLUX's positions have a third dimension; its grid here is the largest square, 67 × 67, after 119 tokens.
 - BEiT and EVA-02 have no bias of keys. SAM pads 64 × 64 tokens to 70 × 70 before the projection: whole windows of 14.
-- Keys of PVT and SegFormer come from a smaller map, whose reduction is left out. SegFormer's image has 512 pixels.
-- BERT has its longest text; llama3_8b is the core of one new token against a full cache, without projections.
+- Keys of PVT and SegFormer come from a reduced map; the reduction isn't measured. SegFormer's image has 512 pixels.
+- BERT has its longest text; llama3_8b is the core for one new token with a full cache, without projections.
 Sources: Dosovitskiy et al. 2020 (arXiv 2010.11929), Touvron et al. 2020 (arXiv 2012.12877),
 Yuan et al. 2021 (arXiv 2101.11986), Liu et al. 2021 (2103.14030), Bao et al. 2021 (2106.08254), Kirillov et al. 2023
 (2304.02643), Siméoni et al. 2025 (2508.10104), Fang et al. 2023 (2303.11331), Rombach et al. 2021 (2112.10752), Podell
 et al. 2023 (2307.01952), Carion et al. 2020 (2005.12872), Wang et al. 2021 (2106.13797), Xie et al. 2021 (2105.15203),
-Devlin et al. 2018 (1810.04805), Grattafiori et al. 2024 (2407.21783); FLUX.1 by the configuration of diffusers.
+Devlin et al. 2018 (1810.04805), Grattafiori et al. 2024 (2407.21783); FLUX.1 as configured in diffusers.
 A test compares shapes with timm's constructors and with transformers' configurations.
 """
 
@@ -229,7 +229,7 @@ def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def model_of(point: Point) -> str:
-    """Return the model whose columns a point has and no others of attention, empty if it is none, or several."""
+    """Return the one model that a point's attention columns match exactly; empty for none or several."""
     parts = of_role(Role.CONTEXT, Role.CORE, Role.QUERIES)
     own = {name for name in parts if getattr(point, name) not in (None, "none")}
     fitting = [
@@ -263,8 +263,8 @@ def parse_shard(text: str) -> Shard:
 def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
     """Return the points of a shard, in their order.
 
-    Points are ordered by a hash and dealt out in turns: no shard has more than one point more than another, and shapes
-    of all sizes are mixed. Raises WrongRequest if there are fewer points than shards.
+    Points are ordered by a hash and dealt out in turn, so shards differ by at most one point and mix shapes of all
+    sizes. Raises WrongRequest if there are fewer points than shards.
     """
     if shard.count > len(points):
         raise WrongRequest(f"the sweep has {len(points)} points, so at most {len(points)} shards, got {shard.count}")
@@ -274,7 +274,7 @@ def part(points: Sequence[Point], shard: Shard) -> tuple[Point, ...]:
 
 
 def is_like(point: Point, other: Point) -> bool:
-    """Return whether points differ in nothing but the tokens, and the image from which tokens follow."""
+    """Return whether points differ only in their tokens and the image size that these come from."""
     return replace(point, num_tokens=other.num_tokens, image_size=other.image_size) == other
 
 

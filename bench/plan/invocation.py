@@ -1,4 +1,4 @@
-"""The suite's commands as they are typed in the reader's shell, from the folder in which this process runs."""
+"""The suite's commands as a user types them in the current folder."""
 
 import os
 import shlex
@@ -8,28 +8,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 COMMAND = "attention-bench"
-"""The program that an installed package brings."""
+"""The program that the installed package provides."""
 
 ROOT = Path(__file__).parents[2]
 """The checkout, or the folder of the installed package."""
 
 SUITE = __package__.rpartition(".")[0]
-"""The package of the suite, as Python imports it here."""
+"""The name under which Python imports the suite's package here."""
 
 IS_INSTALLED = SUITE != "bench"
-"""Whether the suite is an installed package, `attention_bench`, and no checkout."""
+"""Whether the suite is the installed package `attention_bench` rather than a checkout."""
 
 RESULTS = Path("results") if IS_INSTALLED else ROOT / "results"
-"""The folder in which facts about this machine are kept: that of the checkout, else one where the command runs."""
+"""The folder for facts about this machine: in the checkout, or in the current folder for an installed package."""
 
 
 def short() -> str:
-    """Return the command as the documents write it, before the name of one of its commands: `python -m bench`."""
+    """Return the program, without a command, as the documents write it: `python -m bench`."""
     return COMMAND if Path(sys.argv[0]).name == COMMAND else f"python -m {SUITE}"
 
 
 def suite() -> str:
-    """Return the command as it was called, before the name of one of its commands."""
+    """Return the program, without a command, as it was called."""
     if short() != COMMAND:
         return f"{python()} -m {SUITE}"
     found = shutil.which(COMMAND)
@@ -38,10 +38,10 @@ def suite() -> str:
 
 
 def python() -> str:
-    """Return the interpreter of this process: `python` if a shell finds it under this name, else its path.
+    """Return the command for this interpreter: `python` if a shell finds it under this name, else its path.
 
-    In a session of nox a shell doesn't find it. In a folder that is not this checkout PYTHONPATH stands before it, so
-    that Python finds the suite; folders that the variable has already stay.
+    In a nox session a shell doesn't find it. Outside the checkout the command sets PYTHONPATH so that Python finds the
+    suite; the variable's other folders stay.
     """
     if IS_INSTALLED or Path.cwd() == ROOT:
         return _program()
@@ -51,7 +51,7 @@ def python() -> str:
 
 
 def without_options(words: Sequence[str], *options: str) -> list[str]:
-    """Return the words of a command without these options and their values."""
+    """Return a command's words without these options and their values."""
     pairs = zip(words, ["", *words], strict=False)
     return [word for word, before in pairs if not {word.partition("=")[0], before} & {*options}]
 

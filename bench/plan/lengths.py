@@ -1,6 +1,6 @@
-"""The lengths of the items of a batch: a distribution by its name, whose quantiles they are, so that no draw decides.
+"""The lengths of the items of a batch: a list, or the quantiles of a named distribution, so that nothing is random.
 
-The longest item of a distribution has all tokens of the point; that of a list may have fewer, and is padded to them.
+The longest item of a distribution has all tokens of the point. A list may have a shorter one, which is padded.
 """
 
 import math
@@ -12,10 +12,10 @@ from bench.plan.errors import WrongRequest
 from impls.catalogue import FIXED
 
 LIST = "list:"
-"""How a value of `lengths` begins that has a list of them."""
+"""The prefix of a `lengths` value that is a list."""
 
 SHORT, SHORT_ITEMS = 1 / 8, 3 / 4
-"""`bimodal`: so many of the items are short prompts, with this share of the longest item's tokens."""
+"""`bimodal`: the length of a short item as a share of the longest one, and the share of short items."""
 
 RULE = "fixed, uniform, zipf, bimodal, or list:A+B+… with a length for each item"
 
@@ -26,14 +26,14 @@ SHARES: Mapping[str, Callable[[float, int], float]] = {
     "zipf": lambda at, longest: longest ** (at - 1),
     "bimodal": lambda at, _longest: SHORT if at < SHORT_ITEMS else 1.0,
 }
-"""The quantile of a distribution, as a share of the longest item, `at` a place from 0 to 1.
+"""The quantile function of each distribution, from 0 to 1, as a share of the longest item.
 
-`zipf` has the chance 1/n of the length n (Zipf's law with the exponent 1), which is uniform in its logarithm.
+In `zipf` the probability of the length n is proportional to 1/n (exponent 1), so its logarithm is uniform.
 """
 
 
 def of_items(lengths: str, batch: int, longest: int) -> tuple[int, ...]:
-    """Return the tokens of each item of a batch, the longest first."""
+    """Return the number of tokens of each item of a batch, the longest first."""
     if lengths == FIXED:
         return (longest,) * batch
     if lengths.startswith(LIST):
@@ -43,9 +43,9 @@ def of_items(lengths: str, batch: int, longest: int) -> tuple[int, ...]:
 
 
 def ordered(values: Mapping[str, Any]) -> str:
-    """Return the lengths of a point, a list with its longest item first.
+    """Return a point's `lengths`; a list is sorted, the longest item first.
 
-    Raises WrongRequest for a list that the batch can't have.
+    Raises WrongRequest for a list that doesn't fit the batch.
     """
     lengths, batch, longest = values["lengths"], values["batch"], values["num_tokens"]
     if not lengths.startswith(LIST):

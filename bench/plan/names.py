@@ -1,4 +1,4 @@
-"""The names of layers and implementations, and the checks of a user's own, `module:attribute`, without an import."""
+"""The names of layers and implementations, and checks of a user's own (`module:attribute`) without importing them."""
 
 import contextlib
 import importlib.util
@@ -18,15 +18,15 @@ from bench.plan.layers import layer_of
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, SOURCES, VALUES, Name, name_of
 
 PRINTED = f"those of `{short()} list`"
-"""Where all names stand, in place of a long list of them."""
+"""Where all names are listed, in place of a long list."""
 
 USUAL_ATTRIBUTES = {"implementation": "attend", "layer": "MyAttention", "model": "make"}
-"""The attributes that an error line proposes if a name has none."""
+"""The attribute that an error line proposes for a name without one."""
 
 
 @cache
 def check_texts(implementation: str, layer: str, *others: str) -> None:
-    """Raise ValueError for texts of a case that no request can have: the grammar of names, and control characters."""
+    """Raise ValueError for texts of a case that no request can have: malformed names and control characters."""
     for name in filter(None, (implementation, layer)):
         name_of(name)
     for text in (implementation, layer, *others):
@@ -35,7 +35,7 @@ def check_texts(implementation: str, layer: str, *others: str) -> None:
 
 
 def known_names() -> tuple[str, ...]:
-    """Return the names of implementations: the suite's own, and those of installed packages, none of them CONTROL."""
+    """Return the names of implementations, the suite's own and installed packages'; never CONTROL."""
     installed = (entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))
     return tuple(dict.fromkeys(name for name in (*IMPLEMENTATIONS, *installed) if name != CONTROL))
 
@@ -49,7 +49,7 @@ def read(text: str) -> Name:
 
 
 def libraries(layers: Iterable[str]) -> tuple[str, ...]:
-    """Return the libraries and modules of packages that layers need; for a module of a user's own that is torch."""
+    """Return the libraries and packaged modules that layers need; for a user's own module, torch."""
     path = search_path()
     sources = dict.fromkeys(name_of(layer).module for layer in layers if ":" in layer)
     return tuple(dict.fromkeys(each if each in SOURCES or _is_installed(each, path) else "torch" for each in sources))
@@ -66,7 +66,7 @@ def search_path() -> list[str]:
 
 
 def misspelled(name: str, kind: str = "implementation") -> str:
-    """Return the error line for the name of a file, or of a module here, in place of `module:attribute`; else empty."""
+    """Return the error line for a file's or module's name in place of `module:attribute`; empty for other names."""
     module, _, attribute = name.partition(":")
     path = Path(module.removesuffix(".py"))
     is_file = "/" in module or module.endswith(".py")
@@ -81,7 +81,7 @@ def misspelled(name: str, kind: str = "implementation") -> str:
 
 
 def check_layers(layers: Iterable[str], path: Sequence[str] | None) -> None:
-    """Raise WrongRequest, with a line for each, for layers whose modules are in none of the folders of `path`.
+    """Raise WrongRequest, with a line for each, for layers whose modules aren't in the folders of `path`.
 
     None skips this check.
     """
@@ -90,9 +90,9 @@ def check_layers(layers: Iterable[str], path: Sequence[str] | None) -> None:
 
 
 def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> str:
-    """Return, in one line, why `module:attribute` can't be an implementation or layer; empty if it may be one.
+    """Return a line that says why `module:attribute` can't be an implementation or layer; empty if it may be one.
 
-    The module is searched in the folders of `path`, and not imported: a worker does that, and says what it lacks.
+    The module is looked for in the folders of `path` but not imported: a worker does that, and reports errors.
     """
     parsed = name_of(name)
     module = parsed.module
@@ -110,7 +110,7 @@ def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
     """Return a module's spec, None if there is none; parent packages are not imported."""
     first, *rest = module.split(".")
     spec = PathFinder.find_spec(first, path)
-    if spec is None:  # no folder of the path has it: it may be built in, or an editable install
+    if spec is None:  # not in a folder of the path: it may be built in, or an editable install
         with contextlib.suppress(ImportError, ValueError):
             spec = importlib.util.find_spec(first)
     for name in rest:
@@ -121,7 +121,7 @@ def _find(module: str, path: Sequence[str]) -> ModuleSpec | None:
 
 
 def mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
-    """Return why names can't be those of implementations: a line for all unknown ones, and one for each other mistake.
+    """Return a line for all unknown names of implementations, and one for each other mistake.
 
     `path` has the folders that must contain the modules of a user's own; None skips this check.
     """
@@ -154,7 +154,7 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
 
 
 def _wrong_options(name: Name) -> list[str]:
-    """Return an error line for each option of a name that an implementation doesn't have, and for each wrong value."""
+    """Return an error line for each option that the implementation doesn't have, and for each wrong value."""
     known, lines = name.entry.options, list[str]()
     for option, value in name.options.items():
         values = VALUES.get(option, (value,))

@@ -1,4 +1,4 @@
-"""The two sides of a duel: what differs, by the words of a request."""
+"""The two sides of a duel, as a request names them."""
 
 import os
 import shlex
@@ -11,19 +11,19 @@ from bench.plan.errors import WrongRequest
 from bench.plan.names import read
 
 OPTIONS = ("layer", "checkout", "python")
-"""What a side may have beside its implementation, each an option."""
+"""What a side may have besides its implementation, each as an option."""
 
 SAME, DIFFER = "same", "differ"
-"""Whether both sides have weights of the same names and shapes, in the same order; else outputs aren't compared."""
+"""Whether the sides' weights have the same names and shapes in the same order; if not, outputs aren't compared."""
 
 RULE = "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python"
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a duel: the name of its rows, and what is measured there.
+    """One side of a duel: the name of its rows, and what it measures.
 
-    `layer` is empty if the columns of the request have it, `checkout` and `python` if they are those of this process.
+    `layer` is empty if the request's columns have it, `checkout` and `python` if they are this process's own.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Side:
 
     @property
     def given(self) -> dict[str, str]:
-        """What was given of it, by name, as environment.json keeps it."""
+        """What the user gave for it, by name, as environment.json keeps it."""
         relative = {"python": os.path.relpath(self.python)} if self.python else {}
         return {name: value for name, value in vars(self).items() if value and name != "name"} | relative
 
@@ -48,9 +48,9 @@ class Side:
 def sides_of(
     names: Sequence[str], layers: Sequence[str], checkouts: Sequence[str], pythons: Sequence[str]
 ) -> tuple[Side, Side]:
-    """Return both sides: an implementation, a model or a layer that is given once is the same for both.
+    """Return both sides; an implementation, a model or a layer that is given once belongs to both.
 
-    Names of models, as `timm:NAME`, are layers, and so are names with their input. Without an implementation modules
+    Names of models, such as `timm:NAME`, are layers, and so are names with an input. Without an implementation modules
     stay as they are.
     Raises WrongRequest if something is given more than twice, or if nothing differs.
     """
@@ -78,17 +78,17 @@ def sides_of(
 
 
 def itself() -> str:
-    """Return the options that compare whatever this interpreter imports with itself."""
+    """Return the options that compare this interpreter with itself."""
     return " ".join([f"--python {shlex.quote(sys.executable)}"] * 2)
 
 
 def _is_layer(name: str) -> bool:
-    """Return whether a name is surely that of a layer or model: a library's, or one with its input or a path in it."""
+    """Return whether a name must be a layer or model: a library's, or one with an input or a path."""
     return ":" in name and (read(name).shapes_itself or "at" in read(name).options)
 
 
 def _usual(layers: Sequence[str]) -> str:
-    """Return the implementation without a name: a duel of modules measures them as they are."""
+    """Return the default implementation: a duel of modules measures them as they are."""
     if not layers:
         raise WrongRequest(f"{RULE}; expected an implementation, a model or --layer")
     return AS_IS

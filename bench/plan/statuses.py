@@ -9,4 +9,4 @@ UNMEASURED = 3
 """Something could not be measured, written or compared."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-"""Nobody reads the output any more, as in `list | head`."""
+"""The reader of the output is gone, as in `list | head`."""

@@ -19,17 +19,17 @@ from impls.catalogue import name_of
 SHIPPED = Path(__file__).parent / "sweeps"
 
 BASE_S, POINT_S = 20.0, 20.0
-"""The seconds of a race without a time of its own: once, and for each point."""
+"""The default seconds of a race: a fixed part, and a part per point."""
 
 
 @dataclass(frozen=True)
 class Effort:
     """How precisely a point is measured, and how long that may take.
 
-    `budget_s` is the time for a point's rounds over `processes`, `timeout_s` the longest time that a case may give no
-    sign of life. Without a `race` that is all. A race measures so much first, its base. Then it measures on those that
-    may be the fastest, until the one that it names takes at most the share `bound` longer than the fastest, or the run
-    has taken `within_s`; None: BASE_S and POINT_S for each point.
+    `budget_s` is the time for a point's rounds over `processes`, `timeout_s` the longest time without a sign of life
+    from a case. Without a `race` that is all. A race begins with this as its base. Then it measures the possibly
+    fastest implementations again, until the named one is within the share `bound` of the fastest or the run has taken
+    `within_s` (None: BASE_S, and POINT_S per point).
     `oversubscribe` allows more threads than there are cores.
     """
 
@@ -55,13 +55,13 @@ class Effort:
     oversubscribe: bool = setting(False, "allow more threads than cores")
 
     def seconds(self, points: int) -> float:
-        """Return the seconds that a race over so many points takes at most, if its base doesn't take longer."""
+        """Return the longest time in seconds of a race over this many points, if its base doesn't take longer."""
         return BASE_S + POINT_S * points if self.within_s is None else self.within_s
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A named set of points, and the implementations that are measured at each.
+    """A named set of points, and the implementations to measure at each.
 
     With `control` the baseline is measured a second time at each point, under the name CONTROL.
     If it is a `shard`, `whole` has the points of all shards.
@@ -77,7 +77,7 @@ class Sweep:
     whole: tuple[Point, ...] = ()
 
     def sharded(self, shard: Shard | None) -> "Sweep":
-        """Return a shard of the whole sweep, or the whole one; raises WrongRequest if it has fewer parts."""
+        """Return a shard of the whole sweep, or the whole for None; raises WrongRequest if there are too few points."""
         points = self.whole or self.points
         if shard is None:
             return dataclasses.replace(self, points=points, shard=None, whole=())
@@ -85,7 +85,7 @@ class Sweep:
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """The implementations, and CONTROL if the sweep has one; without a baseline it would say nothing."""
+        """The implementations, and CONTROL if the sweep has a control and measures its baseline."""
         has_control = self.control and self.baseline in self.implementations
         return (*self.implementations, CONTROL) if has_control else self.implementations
 
@@ -106,10 +106,10 @@ SETTINGS: Mapping[str, Setting] = declared_by(Effort)
 EFFORT_KEYS = tuple(SETTINGS)
 
 IF_CPU = "if_cpu"
-"""The key of a grid with flags of CPUs: the grid counts only on a CPU that has one of them."""
+"""The key of a grid with a list of CPU flags: a CPU without any of them skips the grid."""
 
 CUSTOM = "custom"
-"""The name of a sweep whose points are a product of options."""
+"""The name of a sweep that is a product of options."""
 
 SWEEP_KEYS = ("implementations", "baseline", "control", "defaults", "grid", *EFFORT_KEYS)
 
@@ -120,21 +120,21 @@ def shipped_names() -> list[str]:
 
 
 Shown = Mapping[str, Values]
-"""The columns that only modules themselves know, by the names of these."""
+"""The columns that only a call of the module shows, by module name."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: a sweep, by a shipped name or a TOML file, what takes the place of its values, and the run.
+    """A user's request: a sweep (a shipped name or a TOML file), the values that replace its own, and the run.
 
-    Without a sweep it is that of the run in the folder, or the default of the devices' kind.
+    The default sweep is the one of the run in the folder, or the default for the devices' kind.
     `threads` are used if the file gives none; `cpu` has the CPU's flags, for grids with IF_CPU. `overrides`,
     `implementations`, `baseline`, `control` and `effort` replace the file's values. An override, which may name a
     `model`, replaces its column in every grid.
-    With `product` the overrides are the only grid, and the file's defaults give the columns that they leave out.
+    With `product` the overrides are the only grid, and the file's defaults fill in the other columns.
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
-    `run` is the folder that the run goes into; if it holds a run, that one goes on, or is added to with `extend`.
-    `look` returns what modules with these names show; `say` is told what is left out.
+    `run` is the run's folder; a run in it is resumed, or added to with `extend`.
+    `look` returns the columns that the named modules show; `say` gets a line for each grid that is left out.
     """
 
     sweep: str = ""
@@ -155,11 +155,11 @@ class Request:
 
 
 def load_sweep(asked: Request | str) -> Sweep:
-    """Return the sweep that is asked for, whatever is in the run folder; a name or a file alone is a request too.
+    """Return the sweep that a request, a name or a file asks for, regardless of the run folder's contents.
 
     The baseline is always among the implementations, because the ratios need it.
-    It has a control unless the file or the request says no.
-    Raises WrongRequest with a line for each mistake: the file if it is a user's, the key, the value, and the rule.
+    The sweep has a control unless the file or the request switches it off.
+    Raises WrongRequest with a line for each mistake: a user's file, the key, the value, and the rule.
     """
     asked = Request(asked) if isinstance(asked, str) else asked
     file = _path(asked.sweep or default_sweep(asked.overrides.get("device", ())))
@@ -184,7 +184,7 @@ def load_sweep(asked: Request | str) -> Sweep:
 def altered(
     sweep: Sweep, implementations: Sequence[str], effort: Mapping[str, Any], path: Sequence[str] | None = None
 ) -> Sweep:
-    """Return a sweep with other implementations, if any are given, and with some other values of its effort.
+    """Return a sweep with other implementations, if any are given, and other values of its effort.
 
     `path` has the folders that must contain the modules of a user's implementations; None skips this check.
     Raises WrongRequest with the key, the value and the rule.
@@ -211,7 +211,7 @@ def _path(name_or_file: str) -> Path:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """Return what a file says; its grids and its defaults are tables. Raises WrongRequest for another form."""
+    """Return the contents of a file, with grids and defaults as tables; raises WrongRequest for any other form."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -232,10 +232,10 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) -> tuple[Any, Any]:
-    """Return the baseline of a file, and its implementations.
+    """Return the baseline and the implementations of a file.
 
-    For modules that are no layers of the suite the baseline is AS_IS unless the user's file names another one, and the
-    implementations of a shipped sweep are those that take the place of a core.
+    For modules from elsewhere the baseline is AS_IS unless the user's file names another one, and a shipped sweep
+    keeps only the implementations that can replace a core.
     """
     tables = [asked.overrides] if "layer" in asked.overrides else [document["defaults"], *document["grid"]]
     has_modules = any(":" in str(name) for each in tables for name in layers_of(each))
@@ -248,7 +248,7 @@ def _baseline(document: Mapping[str, Any], asked: Request, *, is_shipped: bool) 
 
 
 def _points(grids: Sequence[Values], usual: Values, asked: Request) -> tuple[Point, ...]:
-    """Return the points of grids, each once; a layer that can't have the columns of a product is left out."""
+    """Return the points of grids, each once; a layer that a product's columns don't fit is left out."""
     names.check_layers((grid["layer"] for grid in grids), asked.path)
     layers = dict.fromkeys(grid["layer"] for grid in grids if name_of(grid["layer"]).shapes_itself)
     shown = asked.look([*layers]) if layers else {}
@@ -266,9 +266,9 @@ def _points(grids: Sequence[Values], usual: Values, asked: Request) -> tuple[Poi
 
 
 def _grids(document: Mapping[str, Any], asked: Request) -> tuple[list[Values], Values]:
-    """Return the grids of a file with the columns of the request in place of their own, and the usual values.
+    """Return the grids of a file with the request's columns in place of their own, and the default values.
 
-    The grid of a product has only the request's. Each grid has one model, and one layer.
+    A product's grid has only the request's columns. Each grid has one model and one layer.
     """
     overrides = expand_models(dict(asked.overrides))
     replaced = {"model", *MODEL_COLUMNS} if "model" in asked.overrides else {"model"}
@@ -287,7 +287,7 @@ def _grids(document: Mapping[str, Any], asked: Request) -> tuple[list[Values], V
 
 
 def _for_cpu(grids: Sequence[Values], cpu: Collection[str]) -> list[Values]:
-    """Return the grids without those for other CPUs: IF_CPU has flags, of which the CPU must have one."""
+    """Return the grids that apply to this CPU: it must have one of the flags in IF_CPU."""
     for grid in grids:
         if not isinstance(flags := grid.get(IF_CPU, []), list):
             raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
@@ -312,7 +312,7 @@ def _control(value: object) -> bool:
 
 
 def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of an effort: a race unless they say no."""
+    """Return the values of an effort, with a race unless they switch it off."""
     values = {**of_file, **given}
     if given.get("race") is False and "within_s" not in given:
         values.pop("within_s", None)
@@ -320,7 +320,7 @@ def _raced(of_file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 
 def effort_of(values: Mapping[str, Any]) -> Effort:
-    """Return the effort with these values; raises WrongRequest for those that can't be."""
+    """Return the effort with these values; raises WrongRequest for invalid ones."""
     refuse(SETTINGS[key].mistake(value) for key, value in values.items())
     effort = Effort(**values)
     if effort.within_s is not None and not effort.race:

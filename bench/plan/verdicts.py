@@ -1,14 +1,14 @@
-"""The verdicts on changes: of two runs, and of the sides of a duel."""
+"""The verdicts on changes between two runs, and between the sides of a duel."""
 
 from typing import Final
 
 from bench.plan.errors import unknown
 
 MARGIN = 0.01
-"""A change of 1 % or less is not worth acting on: builds and memory layouts alone move a ratio by some 0.2 %."""
+"""A change of 1 % or less is not worth acting on: builds and memory layouts alone change a ratio by some 0.2 %."""
 
 EQUIVALENCE = 0.02
-"""Rows of two runs within 2 % are equivalent: twice the margin, because 5 to 10 processes can show no less."""
+"""Rows of two runs within 2 % are equivalent: twice the margin, because 5 to 10 processes can't show less."""
 
 FASTER: Final = "faster"
 SLOWER: Final = "slower"
@@ -19,7 +19,7 @@ DIFFERENT: Final = "different"
 NEWLY_FAILING, FIXED, MISSING, NEW, BASELINE = "newly failing", "fixed", "missing", "new", "baseline"
 
 JUDGED = (SLOWER, FASTER, OPEN, EQUIVALENT)
-"""The verdicts that an interval gives; the others follow from statuses alone."""
+"""The verdicts that depend on an interval; the others depend on statuses alone."""
 
 EVENTS = (SLOWER, NEWLY_FAILING, FIXED, FASTER)
 """The verdicts on rows of two runs that a user should see."""
@@ -39,17 +39,17 @@ VERDICTS = {
 """The verdicts on a row of two runs with their meanings, worst first."""
 
 OF_SIDES = (DIFFERENT, NOT_MEASURED, SLOWER, OPEN, EQUIVALENT, FASTER)
-"""The verdicts on the second side of a duel, worst first; there `equivalent` is not slower by more than the bound."""
+"""The verdicts on the second side of a duel, worst first; here `equivalent` means not slower by more than the bound."""
 
 LOST = (DIFFERENT, NOT_MEASURED)
-"""The verdicts on a side without a time, or with that of another function."""
+"""The verdicts on a side without a time, or whose time is for another function."""
 
 REGRESSIONS = (SLOWER, NEWLY_FAILING)
-"""The verdicts that end with status 1 if nothing else is asked for."""
+"""The verdicts that end with status 1 by default."""
 
 
 def hyphened(verdict: str) -> str:
-    """Return a verdict as one word of a command line."""
+    """Return a verdict as one word for the command line."""
     return verdict.replace(" ", "-")
 
 

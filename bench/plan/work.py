@@ -1,4 +1,4 @@
-"""The least work of a call, and the ceilings of a device, which bound its time."""
+"""The least work of a call, and the ceilings of a device; together they bound its time."""
 
 from dataclasses import dataclass
 
@@ -12,15 +12,15 @@ class Work:
 
     @property
     def intensity(self) -> float:
-        """The operations for each byte; 0 if they are unknown."""
+        """The operations per byte; 0 if they are unknown."""
         return (self.flops or 0) / self.least_bytes
 
 
 @dataclass(frozen=True)
 class Roof:
-    """The ceilings of a device, as far as they are known: operations and bytes per second.
+    """The ceilings of a device, in operations and bytes per second, as far as they are known.
 
-    The bytes limit work with few operations for each byte, the operations limit other work.
+    Bytes limit work with few operations per byte; operations limit the rest.
     Source: Williams, Waterman and Patterson, Roofline, CACM 52 (4), 2009.
     """
 
@@ -29,17 +29,17 @@ class Roof:
 
     @property
     def ridge(self) -> float:
-        """The operations for each byte at which both ceilings meet."""
+        """The operations per byte at which both ceilings meet."""
         return self.flops_per_s / self.bytes_per_s
 
     def least_s(self, work: Work) -> float:
-        """Return the seconds that work takes at least: the larger of both bounds."""
+        """Return the least seconds that work takes: the larger of both bounds."""
         return max((work.flops or 0) / self.flops_per_s, work.least_bytes / self.bytes_per_s)
 
     def reached(self, intensity: float) -> float:
-        """Return the highest rate of operations at an intensity, in operations for each byte."""
+        """Return the highest rate of operations at an intensity in operations per byte."""
         return min(self.flops_per_s, self.bytes_per_s * intensity)
 
     def raised(self, other: "Roof") -> "Roof":
-        """Return the better of both rates."""
+        """Return the better of two roofs, rate by rate."""
         return Roof(max(self.flops_per_s, other.flops_per_s), max(self.bytes_per_s, other.bytes_per_s))

@@ -1,4 +1,4 @@
-"""A module's graph with labels: each attention core, other softmaxes, and the modules around them, with their lines."""
+"""A module's graph with profiler labels for its cores, other softmaxes and modules, with source lines."""
 
 import re
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ from bench.store.profile import CORE
 
 
 def subject(work: Workload) -> Subject:
-    """Return the labelled graph of a call of the layer; its labels are stages and lines of source.
+    """Return the layer as the labelled graph of its call; each label has a stage and a source line.
 
-    Raises `impls.Unsupported` if the layer can't be traced, or decides by the values of its inputs.
+    Raises `impls.Unsupported` if the layer can't be traced, or if its operators depend on the values of its inputs.
     """
     model, xs = wrapped(work.layer, tuple(shape[1:] for shape in work.shapes)), work.inputs()
     with work.gradient_mode():
@@ -41,7 +41,7 @@ def _labelled(of: Found) -> GraphModule:
 
 
 def _stage(node: Node, part: shares.Part, modules: Mapping[str, nn.Module]) -> str:
-    """Return what the stage of a node is called: the part that it belongs to, or the module that calls it."""
+    """Return the name of a node's stage: the part to which it belongs, or the module that calls it."""
     if isinstance(part, str):
         return _kind(module_of(node), modules)
     facts = part.core if isinstance(part, Site) else part.softmax
@@ -50,7 +50,7 @@ def _stage(node: Node, part: shares.Part, modules: Mapping[str, nn.Module]) -> s
 
 
 def _kind(path: str, modules: Mapping[str, nn.Module]) -> str:
-    """Return the path of a module with * for its number among others of its class; the class if it is the outermost."""
+    """Return a module's path with * for its number among siblings of its class; the class for the outermost module."""
     names, above = [], ""
     for name in path.split("."):
         siblings = {type(each) for each in modules[above].children()}
@@ -61,5 +61,5 @@ def _kind(path: str, modules: Mapping[str, nn.Module]) -> str:
 
 
 def _short(line: str) -> str:
-    """Return a place in the source without the folder of packages, or the one where the command was called."""
+    """Return a source line without the folder of packages or the working folder."""
     return re.sub(r"^.*site-packages/", "", line).removeprefix(f"{Path.cwd()}/")

@@ -1,4 +1,4 @@
-"""The process that calls one case without any instrument."""
+"""The process that calls one case without any instrumentation."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from bench.store import units
 
 
 def line(case: Case, calls: int) -> str:
-    """Call a case so often, after calls that warm up, and return how long that took."""
+    """Call a case `calls` times after a warm-up, and return a line with the seconds that it took."""
     if reason := obstacle(case.point):
         raise RuntimeError(reason)
     on = device(case.point.device)

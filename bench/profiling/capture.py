@@ -14,17 +14,17 @@ from bench.measure.devices import Device
 from bench.measure.recorded import Call, recorded
 
 WARM_CALLS = 3
-"""Calls before all others: the first one compiles, the others fill caches."""
+"""The calls before all others: the first one compiles, the others fill caches."""
 
 CALLS, LEAST_CALLS, BUDGET_S = 15, 3, 3.0
-"""The calls of a profile: so many, or as many as plain calls fit into this time, but not fewer than the least."""
+"""The most and the least calls of a profile; in between, as many as plain calls fit into BUDGET_S seconds."""
 
 
 @dataclass(frozen=True)
 class Capture:
     """The calls of one case under the profiler.
 
-    `timed_s` and `profiled_s` are the mean seconds of a call before the profile and in it. Meanwhile other processes
+    `timed_s` and `profiled_s` are the mean seconds of a call without and with the profiler. Meanwhile other processes
     used `others_cores` cores.
     """
 
@@ -36,9 +36,9 @@ class Capture:
 
 
 def capture(call: clock.Call, label: str, on: Device, timing: str) -> Capture:
-    """Profile calls after as many plain ones; `label` names each in the trace."""
+    """Make plain calls, then as many under the profiler; `label` names each in the trace."""
 
-    @wraps(call)  # a backward pass is prepared by its attribute
+    @wraps(call)  # keeps the attribute `prepare` of a backward pass
     def labelled() -> object:
         with record_function(label):
             return call()
@@ -55,6 +55,6 @@ def capture(call: clock.Call, label: str, on: Device, timing: str) -> Capture:
 
 def _profiled(call: clock.Call, on: Device, timing: str, calls: int) -> tuple[profile, list[float]]:
     """Return a profile of calls, and their seconds."""
-    timer = on.timer(timing)  # its own: with a profiler the host needs longer
+    timer = on.timer(timing)  # separate, because the host needs longer under a profiler
     with profile(activities=on.activities, record_shapes=True) as profiler:
         return profiler, [clock.timed(timer, call).call_s for _ in range(calls)]

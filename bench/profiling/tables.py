@@ -1,4 +1,4 @@
-"""What a profile says: operators, with the operations that torch counts, stages, and kernels of a GPU."""
+"""The tables of a profile: operators with their operations, stages, and kernels of a GPU."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,22 +19,22 @@ ON_CPUS = {
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: unwrap(flop_counter.sdpa_flop),
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: unwrap(flop_counter.sdpa_backward_flop),
 }
-"""The formulas of kernels that torch's counter has for GPUs alone."""
+"""Formulas for CPU operators that torch's counter has only for their GPU counterparts."""
 
 COUNTED = {f"aten::{each.__name__}": each for each in (*flop_counter.flop_registry, *ON_CPUS)}
 """The operators whose operations are known, by their names in a profile."""
 
 LINE = " | "
-"""What stands in a label between the name of a stage and the line of source."""
+"""The separator between the name of a stage and the source line in a label."""
 
 KINDS = ("conv", "attention")
-"""What stands in the names of operators that hand their work on to another of the same kind."""
+"""Words in the names of operators that delegate their work to another operator with the same word."""
 
 
 def operators(profiler: profile, calls: Sequence[Call], kind: Kind) -> tuple[ProfiledOperator, ...]:
-    """Return what `key_averages` has of the calls of a profile, for one call, longest first.
+    """Return the operators in `key_averages` of a profile, averaged over its calls, the longest first.
 
-    Labels are none of it. torch groups events by their stack, so that of an operator in a graph is its line.
+    Labels are left out. torch groups events by their stack, which is set to the source line of a labelled operator.
     """
     events, flops, launched = profiler.events(), _flops(calls), defaultdict[tuple[str, str], list[str]](list)
     assert events is not None
@@ -61,7 +61,7 @@ def operators(profiler: profile, calls: Sequence[Call], kind: Kind) -> tuple[Pro
 
 
 def stages(calls: Sequence[Call], kind: Kind) -> tuple[Stage, ...]:
-    """Return the stages of calls, for one call, in the order in which they begin, forward and backward."""
+    """Return the stages, forward and backward, averaged over the calls, in the order of their start."""
     times = defaultdict[tuple[str, str], float](float)
     for call in calls:
         for event, place in call.places.items():
@@ -85,7 +85,7 @@ def kernels(call: Call) -> tuple[Kernel, ...]:
 
 
 def _flops(calls: Iterable[Call]) -> Counter[FunctionEvent]:
-    """Return the operations of the events that do them: of nested ones the outermost is counted."""
+    """Return the operations of each event that does the work; of nested operators only the outermost is counted."""
     flops = Counter[FunctionEvent]()
     for event in (event for call in calls for event in call.host if event.name in COUNTED):
         if not any(each.name in COUNTED for each in around(event.cpu_parent)):
@@ -94,7 +94,7 @@ def _flops(calls: Iterable[Call]) -> Counter[FunctionEvent]:
 
 
 def _worker(event: FunctionEvent) -> FunctionEvent:
-    """Return the operator to which an operator hands its work on, as a convolution does to one of its backends."""
+    """Return the operator that does an operator's work, such as the backend of a convolution; itself without one."""
     kind = next((kind for kind in KINDS if kind in event.name), None)
     inner = next((child for child in event.cpu_children if kind and kind in child.name), None)
     return _worker(inner) if inner else event
@@ -103,7 +103,7 @@ def _worker(event: FunctionEvent) -> FunctionEvent:
 def operations(event: FunctionEvent) -> int:
     """Return the floating-point operations of an event in COUNTED, as torch counts them from the shapes of its inputs.
 
-    They are 0 if shapes alone don't say enough.
+    They are 0 if the shapes aren't enough.
     """
     operator = COUNTED[event.name].default
     arguments = (each for each in operator._schema.arguments if not each.kwarg_only)
@@ -114,6 +114,6 @@ def operations(event: FunctionEvent) -> int:
     try:
         with FlopCounterMode(display=False, custom_mapping=ON_CPUS) as counter:
             operator(*inputs)
-    except Exception:  # as for products in float8, whose inputs are not of the usual dtype
+    except Exception:  # such as products in float8, whose inputs have another dtype
         return 0
     return int(counter.get_total_flops())

@@ -16,36 +16,36 @@ from bench.plan.case import Case
 from bench.store.profile import TRACES, file_name
 
 FOLDER = "tensorboard"
-"""The folder for TensorBoard in a run's traces; each case in it is a run for TensorBoard."""
+"""The folder for TensorBoard in a run's traces; TensorBoard sees each case in it as a run."""
 
 CALLS = 3
-"""Calls in a trace: the plugin's steps."""
+"""The calls in a trace, which are the plugin's steps."""
 
 SETTINGS: dict[str, Any] = {
     "record_shapes": True,  # operators by the shapes of their inputs
     "profile_memory": True,  # the memory view
     "with_stack": True,  # the module view
-    "experimental_config": _ExperimentalConfig(verbose=True),  # stacks beside operators
+    "experimental_config": _ExperimentalConfig(verbose=True),  # stacks of operators
 }
 """The profiler's settings that the plugin's views need."""
 
 CATEGORIES = {
-    "user_annotation": "cpu_op",  # stages: the plugin drops labels, and shows operators
+    "user_annotation": "cpu_op",  # stages: the plugin drops labels, but shows operators
     "cuda_runtime": "runtime",
     "cuda_driver": "runtime",  # Triton's kernels are launched by the driver
 }
-"""The plugin's own category for each category that it doesn't know."""
+"""The plugin's category for each category that it doesn't know."""
 
 
 def record(call: Callable[[], object], run: Path, case: Case) -> Path:
     """Profile CALLS warm calls of a case with the plugin's settings, and return the file of their trace.
 
-    An earlier trace of the case is replaced.
+    It replaces an earlier trace of the case.
     """
     folder = run / TRACES / FOLDER / file_name(case)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    worker = case.implementation.replace(":", ".")  # the plugin cuts the run's long name, but shows this one whole
+    worker = case.implementation.replace(":", ".")  # the plugin shows this name in full, unlike the run's
     path = folder / f"{worker}.pt.trace.json.gz"
     clock.prepare(call, 1 + CALLS)
     on = device(case.point.device)
@@ -61,10 +61,10 @@ def record(call: Callable[[], object], run: Path, case: Case) -> Path:
 
 
 def adapt(path: Path) -> None:
-    """Write a trace that torch wrote anew, with the plugin's categories; labels become operators.
+    """Rewrite torch's trace with the plugin's categories; labels become operators.
 
-    It may hold NaN, which is not JSON, and with stacks also names of freed functions that are neither UTF-8 nor JSON.
-    Events come last: the plugin cuts a GPU's trace at its last bracket to add some.
+    torch's trace may hold NaN, which is not JSON, and with stacks also names of freed functions in invalid UTF-8.
+    Events come last, because the plugin cuts a GPU's trace at its last bracket to add events.
     """
     text = gzip.decompress(path.read_bytes()).decode("utf-8", errors="replace")
     trace = json.loads(text, strict=False, parse_constant=lambda _: None)

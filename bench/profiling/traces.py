@@ -1,4 +1,4 @@
-"""Profiles of chosen cases of a run, each made by a separate worker and written into the run's folder of traces."""
+"""Profile chosen cases of a run, each in a separate worker, and write the profiles into the run's `traces`."""
 
 import dataclasses
 import tempfile
@@ -26,7 +26,7 @@ from impls.catalogue import GRAPH
 MODULE = f"{__package__}.worker"
 
 CASE_S = 300.0
-"""The longest that one case may take, its compilation included."""
+"""The most seconds of one case, including its compilation."""
 
 
 def trace_of(case: Case, run: Path) -> Path:
@@ -35,7 +35,7 @@ def trace_of(case: Case, run: Path) -> Path:
 
 
 def write(cases: Sequence[Case], run: Path) -> Iterator[Profile | str]:
-    """Profile the cases one after the other; yield each profile when its files are written, or why there is none.
+    """Profile the cases one by one; yield each profile when its files are written, or the reason why there is none.
 
     Raises WrongRequest if the run's folder `traces` can't be written.
     """
@@ -70,10 +70,10 @@ def _ask(case: Case, path: Path, own: Path) -> Profiled:
 
 
 def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list[Case]:
-    """Return the cases that match the selectors, or the fastest and the baseline of each point.
+    """Return the cases that match the selectors; without selectors, the fastest and the baseline of each point.
 
-    Those of a point are followed by its graph, which has the stages, unless that failed in the run; it can be selected
-    even if the run didn't measure it. Raises WrongRequest for a wrong selector, and if no case is ok.
+    The cases of a point are followed by its graph, which has the stages, unless that failed. A graph can be
+    selected even if the run didn't measure it. Raises WrongRequest for a wrong selector, and if no case is ok.
     """
     measured = table[table["status"] == "ok"]
     if measured.empty:
@@ -88,7 +88,7 @@ def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list
 
 
 def agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
-    """Return the cases that match a selector, `column=value,column=value…`: all of its conditions.
+    """Return the cases that match all conditions of a selector, `column=value,column=value…`.
 
     Raises WrongRequest for an unknown column, and if none matches.
     """

@@ -1,4 +1,4 @@
-"""The process that profiles one case with torch.profiler, separate from all timing."""
+"""The process that profiles one case with torch.profiler, apart from all timing."""
 
 import sys
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from impls.catalogue import GRAPH
 
 
 def trace(request: Trace, channel: Channel) -> Profiled:
-    """Profile one case and write its trace; the reply has the profile, or the reason if the case can't run."""
+    """Profile one case and write its trace; reply with the profile, or the reason if the case can't run."""
     point = request.point
     reason = obstacle(point)
     if reason:
@@ -36,9 +36,9 @@ def trace(request: Trace, channel: Channel) -> Profiled:
 
 @contextmanager
 def call_of(case: Case, *, labelled: bool = True) -> Iterator[clock.Call]:
-    """Yield a call of a case in its gradient mode, made as in a run: outside of it, or torch takes other operators.
+    """Yield a call of a case in its gradient mode; it is built outside of that mode, as in a run.
 
-    A graph is `labelled` for its stages.
+    Built inside, torch would choose other operators. A graph is `labelled` with its stages.
     """
     workload.set_up(case.point)
     work = workload.make(case.point)
@@ -50,7 +50,7 @@ def call_of(case: Case, *, labelled: bool = True) -> Iterator[clock.Call]:
 
 
 def _profile(case: Case, path: Path) -> dict[str, Any]:
-    """Profile a case; return the profile's content as JSON, without its case and origin."""
+    """Profile a case; return the profile's content for JSON, without its case and origin."""
     at = case.point
     with call_of(case) as call:
         captured = capture(call, f"{case.implementation} call", device(at.device), at.timing)

@@ -1,1 +1,1 @@
-"""What the engine and the processes that measure agree on: requests, inputs by key, what is judged, and rounds."""
+"""The protocol between the engine and the measuring processes: requests, inputs by key, judged outputs, and rounds."""

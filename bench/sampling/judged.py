@@ -1,4 +1,4 @@
-"""How many outputs of its timed calls a process keeps for the judge; it draws itself which."""
+"""The number of outputs of timed calls that a process keeps for the judge; the process draws which ones."""
 
 import math
 from collections.abc import Sequence
@@ -10,30 +10,30 @@ from bench.sampling.inputs import TimedCall
 from bench.sampling.rounds import LEAST_ROUNDS
 
 SLIPS = 1 / 200
-"""The accepted chance to miss an implementation that skips half of its work in CALLS of its calls; with the least of
-several timings, in so many calls that half of the samples hold one."""
+"""The accepted chance to miss an implementation that skips half of its work in a share CALLS of its calls. If the least
+of several timings counts, the share is such that half of the samples have a short timing."""
 
 CALLS = 1 / 3
-"""The calls in which such an implementation saves work if each sample is one timing."""
+"""The share of calls in which such an implementation saves work if each sample is one timing."""
 
 TWICE = 1.1
-"""How many items are judged for each call that is needed: two of them may be of the same call."""
+"""The judged items per needed call, because two items may come from the same call."""
 
 MORE, MORE_S, MORE_BYTES = 216, 0.1, 1 << 26
-"""Up to so many items are judged if they cost a call so many seconds, and have so many bytes: rare mistakes are found
-by many looks."""
+"""Up to MORE items are judged if the judge needs at most MORE_S for them and they have at most MORE_BYTES, because many
+looks find rare mistakes."""
 
 FEWEST, MOST_BYTES = 4, 1 << 28
-"""No more items are judged than have so many bytes, but FEWEST: the process holds them until its last calls, and then
-writes them into a file. On an H200 it took three seconds to hand over 54 items of 4 million elements."""
+"""Judged items have at most MOST_BYTES in all, unless these are fewer than FEWEST items: the process holds them until
+its last calls, then writes them to a file. On an H200 this took 3 s for 54 items of 4 million elements."""
 
 WHOLES = 2
-"""The outputs that are judged whole in modes with gradients, one if it has more than MOST_BYTES: the gradient of a
-weight is a sum over all items, so that it can't be judged by items."""
+"""The outputs that are judged whole in modes with gradients; one if it has more than MOST_BYTES. The gradient of a
+weight is a sum over all items, so it can't be judged by item."""
 
 
 class Kept(NamedTuple):
-    """How many outputs are kept: so many items, of which each timing offers `of_timing`, and so many whole ones."""
+    """The numbers of kept outputs: `items`, of which each timing offers `of_timing`, and `wholes`."""
 
     items: int
     of_timing: int
@@ -41,30 +41,30 @@ class Kept(NamedTuple):
 
 
 def kept_of(point: Point, timings: int, call_s: float) -> Kept:
-    """Return how many outputs a process keeps whose samples have so many timings, and whose calls take so long.
+    """Return how many outputs a process keeps, from the timings of its samples and the seconds of its calls.
 
-    Each timing offers as many items as find most in the fewest rounds.
+    Each timing offers enough items that the fewest rounds can fill the needed number.
     """
     item_bytes = ITEM_BYTES["float32"] * point.num_tokens * point.channels
-    least = min(_found(point.batch, timings), max(FEWEST, MOST_BYTES // item_bytes))
+    least = min(_needed(point.batch, timings), max(FEWEST, MOST_BYTES // item_bytes))
     cheap = min(MORE, int(MORE_S * point.batch / call_s), MORE_BYTES // item_bytes)
     of_timing = min(point.batch, math.ceil(least / (LEAST_ROUNDS * timings)))
     wholes = WHOLES if point.batch * item_bytes <= MOST_BYTES else 1
     return Kept(max(least, cheap), of_timing, 0 if point.mode == "inference" else wholes)
 
 
-def _found(batch: int, timings: int) -> int:
-    """Return how many items of drawn calls are judged, so that few slip through that save half of the batch.
+def _needed(batch: int, timings: int) -> int:
+    """Return how many items of drawn calls must be judged to miss a half-skipped batch with a chance of SLIPS at most.
 
-    Half of the work in a share s of the calls is found in a drawn item with probability s/2, or s if the batch is one
-    item: then every part of it is compared.
+    If a share s of the calls skips half of its work, a drawn item shows it with probability s/2; with a batch of one
+    item s, because all of the item is compared.
     """
     share = CALLS if timings == 1 else 1 - 0.5 ** (1 / timings)
     return math.ceil(TWICE * math.log(SLIPS) / math.log(1 - share * (0.5 if batch > 1 else 1.0)))
 
 
 def objection(number: Kept, keys: Sequence[int], calls: Sequence[TimedCall]) -> str:
-    """Return what is wrong with the calls that a process has kept of timings with these keys; empty if nothing is."""
+    """Return why the calls that a process has kept don't match the timings with these keys; empty if they do."""
     if not {call.key for call in calls} <= {*keys}:
         return "handed over outputs of calls that it was not asked for"
     items = len({call for call in calls if call.item is not None})

@@ -1,4 +1,4 @@
-"""What the engine asks its processes, and what they reply, as JSON on a pipe: declared once, read at both ends."""
+"""The engine's requests to its processes and their replies, as JSON on a pipe; both ends use these declarations."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar, get_args
@@ -15,24 +15,24 @@ R = TypeVar("R")
 
 
 class Request(Struct, Generic[R], frozen=True, tag=True):
-    """A request; the type of its reply stands in the brackets of its base."""
+    """A request; its type parameter is the type of the reply."""
 
     reply: ClassVar[Any] = None
 
     def __init_subclass__(cls, **_config: Any) -> None:
-        """Keep the type of the reply."""
+        """Store the type of the reply."""
         (cls.reply,) = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]
 
 
 class Posted(Struct):
-    """A request on the pipe; replies and stages have its id."""
+    """A request on the pipe; its replies and stages carry the same id."""
 
     id: str
     request: Raw
 
 
 class Working(Struct, tag=True):
-    """A process announces what it is about to do, in case it dies there."""
+    """A process announces the stage that begins, in case it dies in it."""
 
     id: str
     stage: str
@@ -49,14 +49,14 @@ class Replied(Struct, tag=True):
 
 
 class Start(Request[None], frozen=True):
-    """Say that torch is imported."""
+    """Reply as soon as torch is imported."""
 
 
 class Warm(Request[None], frozen=True):
-    """Use once what forked processes will use.
+    """Import what forked processes will use.
 
-    That is what torch imports to trace, or to compute gradients, the compiler if an implementation needs it, and
-    libraries that models come from.
+    These are torch's modules for tracing and for gradients, the compiler if an implementation needs it, and the
+    libraries of models.
     """
 
     traces: bool
@@ -66,13 +66,13 @@ class Warm(Request[None], frozen=True):
 
 
 class Fork(Request[int], frozen=True):
-    """Fork a process for a role, and say its id; its pipe and its log come as descriptors."""
+    """Fork a process for a role, and reply with its id; its pipe and its log come as file descriptors."""
 
     role: str
 
 
 class Reap(Request[int], frozen=True):
-    """Wait for the end of a forked process, and say its exit status, as in `subprocess`."""
+    """Wait for the end of a forked process, and reply with its exit status, as in `subprocess`."""
 
     pid: int
 
@@ -81,10 +81,10 @@ class Reap(Request[int], frozen=True):
 
 
 class Checked(Struct, tag=True):
-    """Facts of torch's about the machine, and a line for each implementation or GPU that can't be used.
+    """torch's facts about the machine, and in `mistakes` a line for each implementation or GPU that can't be used.
 
     `obstacles` says why torch can't use a device, empty if it can. `runtimes` are versions of other runtimes by
-    package. `modules` has the file and digest of the code that names of the user's own bring in.
+    package. `modules` has the file and the digest of each module that the user's names import.
     """
 
     mistakes: list[str]
@@ -95,7 +95,7 @@ class Checked(Struct, tag=True):
 
 
 class Check(Request[Checked], frozen=True):
-    """Describe the machine; import the implementations that are needed, and the own layers with them."""
+    """Describe the machine; import the needed implementations and the user's own layers."""
 
     implementations: Sequence[str]
     needed: Sequence[str]
@@ -104,7 +104,7 @@ class Check(Request[Checked], frozen=True):
 
 
 class Looked(Struct, tag=True):
-    """What was seen at a module, or how that ended; `raised` is the error of user code behind it."""
+    """The result of a look at a module, or the status of its failure; `raised` is the error of user code behind it."""
 
     status: Status
     detail: str = ""
@@ -113,7 +113,7 @@ class Looked(Struct, tag=True):
 
 
 class Look(Request[Looked], frozen=True):
-    """Look at the attention of a point's model; try these settings."""
+    """Look at the attention of a point's model, and try these settings."""
 
     point: Point
     seed: int
@@ -121,13 +121,13 @@ class Look(Request[Looked], frozen=True):
 
 
 class Shape(Request[Looked], frozen=True):
-    """Say the columns that a module shows."""
+    """Find the columns that describe a module."""
 
     point: Point
 
 
 class Describe(Request[Looked], frozen=True):
-    """Describe the module of a side of a duel: its shapes, its weights and the code that it brings in."""
+    """Describe the module of one side of a duel: its shapes, its weights and the code that it imports."""
 
     point: Point
     implementation: str
@@ -137,9 +137,9 @@ class Describe(Request[Looked], frozen=True):
 
 
 class Outcome(Struct, tag=True):
-    """How a case stands or ended, and why; `metrics` is what was measured, by name.
+    """The status of a case and its reason; `metrics` has the measured values by name.
 
-    `own_cause` is False if the system lacked something, which is no fault of the case.
+    `own_cause` is False if the system, not the case, caused the failure.
     """
 
     status: Status = "ok"
@@ -148,12 +148,12 @@ class Outcome(Struct, tag=True):
     own_cause: bool = True
 
     def end(self, status: str, detail: str) -> None:
-        """End the case with a status; nothing more is measured."""
+        """Set the status with which the case ends, and the reason."""
         self.status, self.detail = status, detail
 
 
 class Arrive(Request[None], frozen=True):
-    """Begin to use the device of a case, and the compiler in a folder; nothing of a user is imported."""
+    """Initialise the device of a case, and the compiler with its cache folder; import no user code."""
 
     point: Point
     implementation: str
@@ -163,8 +163,8 @@ class Arrive(Request[None], frozen=True):
 class Prepared(Struct, tag=True):
     """A case after its first calls and its warm-up.
 
-    `call_s` are the seconds of a call, `calls` the calls of a timing. `remark` is what the implementation says about
-    its precision, if that explains an incorrect output. `reuses` says that all calls return the same memory.
+    `call_s` is the seconds of a call, `calls` the calls of a timing. `remark` is a runtime's note on its precision,
+    which may explain an incorrect output. `reuses` says whether all calls return the same memory.
     """
 
     metrics: dict[str, Any]
@@ -178,11 +178,11 @@ class Prepared(Struct, tag=True):
 class Prepare(Request[Prepared | Outcome], frozen=True):
     """Prepare a case.
 
-    `seed` is that of weights and inputs, `order_seed` that of the choices that the process makes. `inputs` has the
-    values of the inputs that are checked outside of the rounds, `files` the paths for the outputs of the first calls.
-    A `thorough` measurement, the first of a case, also inspects a call. The warm-up takes at most `warm_up_s`, the
-    preparation runs on `core`, if one is given. `cache` is the folder of the compiler's cache. Weights and values are
-    those of the file `given`, if that is not None.
+    `seed` is for weights and inputs, `order_seed` for the process's own choices. `inputs` has the values of the inputs
+    that are checked outside of the rounds, `files` the paths for the outputs of the first calls. A `thorough`
+    measurement, the first of a case, also inspects a call. The warm-up takes at most `warm_up_s`, the preparation runs
+    on `core`, if given. `cache` is the folder of the compiler's cache. The file `given`, if not None, has weights and
+    values.
     """
 
     point: Point
@@ -199,9 +199,9 @@ class Prepare(Request[Prepared | Outcome], frozen=True):
 
 
 class Sampled(Struct, tag=True):
-    """A sample: seconds per call of its timings, context switches, and the processor's seconds in all timings.
+    """A sample: seconds per call of its timings, involuntary context switches, and processor seconds of all timings.
 
-    `host_s` are the host's seconds per call in the timing that counts, None where the host does the work itself.
+    `host_s` is the host's seconds per call in the timing that counts; None if the host does the work itself.
     """
 
     timings_s: list[Seconds]
@@ -211,14 +211,14 @@ class Sampled(Struct, tag=True):
 
 
 class Sample(Request[Sampled | Outcome], frozen=True):
-    """Take a sample, with a timing for each key of inputs, on a core from now on if one is given."""
+    """Take a sample with one timing per key; move to a core first, if one is given."""
 
     keys: Sequence[int]
     core: int | None
 
 
 class Finish(Request[Outcome], frozen=True):
-    """End the rounds: hand over the outputs of timed calls and of a last call, of which each takes `call_s`."""
+    """End the rounds: hand over the outputs of timed calls and of a last call. A call takes `call_s` seconds."""
 
     call_s: float
     core: int | None
@@ -229,7 +229,7 @@ class Finish(Request[Outcome], frozen=True):
 
 
 class Expected(Struct, tag=True):
-    """The least work of a call, the factor of the peaked input, and what is odd about what is expected."""
+    """The least work of a call, the factor of the peaked input, and a remark about the reference, empty without one."""
 
     work: Work
     peak: float
@@ -237,9 +237,9 @@ class Expected(Struct, tag=True):
 
 
 class Expect(Request[Expected | Outcome], frozen=True):
-    """Compute what is expected of inputs, by the places of their windows.
+    """Compute the reference for inputs with these window shifts, by name.
 
-    A file that is `given` gets weights and values, for another side of a duel.
+    The file `given`, if not None, gets weights and values for the other side of a duel.
     """
 
     point: Point
@@ -249,7 +249,7 @@ class Expect(Request[Expected | Outcome], frozen=True):
 
 
 class Compared(Struct, tag=True):
-    """Error and tolerance of outputs, why they are incorrect, and which timed calls they are of."""
+    """Error and tolerance of outputs, the reason if they are incorrect, and the timed calls that returned them."""
 
     error: float | None
     tolerance: float | None
@@ -258,22 +258,22 @@ class Compared(Struct, tag=True):
 
 
 class Compare(Request[Compared | Outcome], frozen=True):
-    """Compare the output in a file with what is expected of a check."""
+    """Compare the output in a file with the reference of a check."""
 
     check: str
     outputs: str
 
 
 class CompareTimed(Request[Compared | Outcome], frozen=True):
-    """Replay the timed calls whose outputs are in a file, and compare."""
+    """Replay the timed calls whose outputs are in a file, and compare the outputs."""
 
     outputs: str
 
 
 class Rates(Request[Roof], frozen=True):
-    """Measure the highest rates of the device in some turns and seconds, on a core if one is given.
+    """Measure the highest rates of the device for at least these turns and seconds, on a core if one is given.
 
-    They are 0 if there is no memory for that.
+    The rates are 0 if memory runs out.
     """
 
     turns: int
@@ -285,7 +285,7 @@ class Rates(Request[Roof], frozen=True):
 
 
 class Profiled(Struct, tag=True):
-    """A profile as JSON, and torch's facts about the machine; or the reason why there is none."""
+    """A profile for JSON and torch's facts about the machine, or the reason why there is none."""
 
     reason: str = ""
     profile: dict[str, Any] = {}

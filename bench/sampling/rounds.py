@@ -1,6 +1,6 @@
-"""Rounds: each implementation is measured once in a round, in a new random order, for some seconds.
+"""Rounds: each implementation is measured once per round, in a new random order, until the time is over.
 
-The caller says how a turn is taken: by an implementation in this process, or by another worker.
+The caller's functions take the turns, in this process or in another worker.
 """
 
 import math
@@ -13,37 +13,37 @@ from bench.machine import monotonic
 
 Key = TypeVar("Key")
 Taken = TypeVar("Taken")
-"""What a turn takes: a sample."""
+"""The result of a turn: a sample."""
 
 LEAST_ROUNDS = 5
-"""The fewest rounds, whatever the budget says.
+"""The fewest rounds, even beyond the time budget.
 
-A process costs about five of its calls before and after the rounds. With two rounds nearly all of the scatter between
-processes came from the rounds: 7 of 8 % at the points of `quick`. Then rounds are worth more than further processes
+A process costs about five of its calls before and after the rounds. With two rounds nearly all of the variation between
+processes comes from the rounds: 7 of 8 % at the points of `quick`. So more rounds are worth more than more processes
 (Kalibera and Jones, Rigorous benchmarking in reasonable time, ISMM 2013)."""
 
 
 TIMINGS = ((0.003, 3), (math.inf, 1))
-"""Pairs: the longest seconds per call, and the timings of a sample, of which the least counts.
+"""Pairs of the longest seconds per call and the timings of a sample, of which the least counts.
 
-A timing follows the work of other processes, which have used the caches. A call of some milliseconds and more is
-slowed by this about as much as its rivals: single timings moved ratios by 2 % at most, and say more in the same time
-than the least of two or three. At 6 to 18 ms their variance times their cost is 1.4 to 3 times less, at 27 to 36 ms the
-same. A call of 1 ms measures the way back into the caches: there a ratio moved by 9 %."""
+A timing starts with caches that other processes have used. This slows calls of a few milliseconds or more equally:
+single timings moved ratios by 2 % at most, and are more precise in the same time than the least of two or three. Their
+variance times their cost is 1.4 to 3 times less at 6 to 18 ms, and the same at 27 to 36 ms. A call of 1 ms would mostly
+refill the caches, which moved a ratio by 9 %."""
 
 
 @dataclass(frozen=True)
 class Length:
-    """How long a replicate takes rounds: so many seconds, and not fewer than `least` rounds."""
+    """The length of a replicate: `budget_s` seconds, and at least `least` rounds."""
 
     budget_s: float
     least: int = LEAST_ROUNDS
 
 
 def timings(call_s: float) -> int:
-    """Return the timings of a sample at a point where a call of the baseline takes so many seconds.
+    """Return the timings of a sample at a point where a call of the baseline takes `call_s` seconds.
 
-    All implementations have the same number: with others, eager was measured 1.5 times as fast as itself.
+    All implementations need the same number: with different ones, eager measured 1.5 times as fast as itself.
     """
     return next(count for longest_s, count in TIMINGS if call_s <= longest_s)
 
@@ -54,9 +54,9 @@ def sample(
     rng: random.Random,
     failed: Callable[[Key, Exception], None],
 ) -> dict[Key, dict[int, Taken]]:
-    """Take turns in rounds for so long; one that raises leaves the rounds, and `failed` is called.
+    """Take turns in rounds; after an error call `failed`, and leave that key out from then on.
 
-    Returns the samples of those that did not fail, by the number of their round.
+    Return the samples of each key that didn't fail, by the number of their round.
     """
     taken: dict[Key, dict[int, Taken]] = {key: {} for key in turns}
     end, number = monotonic.now_s() + length.budget_s, 0

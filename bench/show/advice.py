@@ -1,4 +1,4 @@
-"""The answer of `advise`: its sentences, as blocks before and after settings are compared, and as JSON."""
+"""The answer of `advise`, as blocks before and after settings are compared and as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -28,10 +28,10 @@ BACKENDS = {
     "sdpa_efficient": "EFFICIENT_ATTENTION",
     "sdpa_cudnn": "CUDNN_ATTENTION",
 }
-"""The backend of each setting that allows one alone."""
+"""The backend of each setting that allows only one."""
 
 REASONS = {"same": "the same kernels as the model as it is"}
-"""Why a setting was not measured, by a status that says no reason."""
+"""Why a setting was not measured, for statuses that don't say so."""
 
 FUNCTION, HEADS = "F.scaled_dot_product_attention", "nn.MultiheadAttention"
 
@@ -49,11 +49,11 @@ COLUMNS = {
 """The columns of the table of settings, with their headings."""
 
 LEGEND = "vs as_is: paired round by round; error: the largest deviation from float64, relative to the largest value"
-"""What the columns mean that only this table has."""
+"""The meaning of columns that only this table has."""
 
 
 def before(advice: Advice) -> list[Block]:
-    """Return what was seen before anything is compared; its first line is the bound."""
+    """Return the findings before anything is compared; the first line is the bound."""
     return [
         Lines([bound(advice)], HEAD),
         Lines([about(advice)]),
@@ -87,7 +87,7 @@ def after(advice: Advice) -> list[Block]:
 
 
 def ending(answers: Sequence[Advice], doubts: Sequence[str]) -> list[Block]:
-    """Return what makes a comparison doubtful, and what its columns and its allocator mean; nothing without one."""
+    """Return doubts about a comparison, and notes on its columns and its allocator; empty without one."""
     points = [advice.point for advice in answers if advice.rows]
     notes = [WITHIN, LEGEND, *map(capital, memory_setting(points))] if points else []
     return [Lines(doubts, WARNING, is_list=True), Lines(notes, QUIET, is_list=True)]
@@ -102,14 +102,14 @@ def _columns(advice: Advice) -> list[Column]:
 
 
 def as_json(answers: Sequence[Advice]) -> str:
-    """Return the answer as JSON; with several points it is the first one's, with all of them as `points`."""
+    """Return the answer as JSON; for several points the first one's answer, with all of them as `points`."""
     objects = [as_object(advice) for advice in answers]
     whole = {**objects[0], "points": objects} if len(objects) > 1 else objects[0]
     return json.dumps(whole, indent=2, allow_nan=False) + "\n"
 
 
 def as_object(advice: Advice) -> dict[str, Any]:
-    """Return an answer as a JSON object; a number that is not known is null."""
+    """Return an answer as a JSON object; unknown numbers are null."""
     return {
         "model": advice.point.layer,
         "point": {name: value for name, value in vars(advice.point).items() if value is not None},
@@ -141,12 +141,12 @@ def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def about(advice: Advice) -> str:
-    """Return what was looked at: `timm:vit_small_patch16_224 · float32 · inference · B=8 · 1 thread`."""
+    """Return the model and its point: `timm:vit_small_patch16_224 · float32 · inference · B=8 · 1 thread`."""
     return " · ".join(parts(advice.point, without=OF_LAYERS))
 
 
 def bound(advice: Advice) -> str:
-    """Return the first line: the share of the time in attention, and the most that this leaves to gain."""
+    """Return the first line: the share of the time in attention, and the largest possible gain."""
     if advice.first.untraced:
         return f"The share of attention is unknown: {advice.first.untraced}"
     if not advice.layers:
@@ -169,7 +169,7 @@ def share(of: Interval) -> str:
 
 
 def layers(advice: Advice) -> list[str]:
-    """Return how many attention cores there are, which operators compute them, and what their layers take."""
+    """Return the number of attention cores, the operators that compute them, and their layers' share of the time."""
     cores = advice.first.cores
     operators, classes = (
         listed([*dict.fromkeys(getattr(core, name) for core in cores)]) for name in ("operator", "class_name")
@@ -180,7 +180,7 @@ def layers(advice: Advice) -> list[str]:
 
 
 def softmaxes(advice: Advice) -> list[str]:
-    """Return where softmaxes belong to no core, their share of the time and why, in one line."""
+    """Return a line on softmaxes outside cores: where, their share of the time, and why."""
     places = [
         f"{counted(len(each.layers), 'softmax', 'softmaxes')} at {each.softmax.lines} "
         f"({100 * each.share:.1f}% of the time: {each.softmax.reason})"
@@ -216,7 +216,7 @@ def recommendation(advice: Advice) -> str:
 
 
 def rewriting(advice: Advice) -> list[str]:
-    """Return what can be written in place of cores that the model's source computes, or what prevents it."""
+    """Return what can replace cores that the model computes inline, or what prevents it."""
     cores = [kind.core for kind in advice.layers]
     obstacles = dict.fromkeys(core.obstacle for core in cores if core.obstacle)
     lines = [f"nothing can take the place of a core here: {each}" for each in obstacles]
@@ -232,12 +232,12 @@ def rewriting(advice: Advice) -> list[str]:
 
 
 def _has_line(core: Core) -> bool:
-    """Return whether there is a line to write in place of a core."""
+    """Return whether a line can be written in place of a core."""
     return not (core.is_fused or core.obstacle or core.class_name == HEADS)
 
 
 def proposals(advice: Advice) -> list[str]:
-    """Return the lines to write in place of cores that no setting reaches, each for the first kind that has it."""
+    """Return the lines to write in place of cores that no setting reaches, each once."""
     first: dict[str, list[str]] = {}
     for kind in advice.layers if advice.is_inline else ():
         if lines := proposal(kind.core):
@@ -265,7 +265,7 @@ def proposal(core: Core) -> list[str]:
 
 
 def not_measured(advice: Advice) -> list[str]:
-    """Return the settings without a time, those of the same reason in one line."""
+    """Return the settings without a time, with a line for each reason."""
     left = [each for each in advice.alternatives if each["status"] != "ok"]
     reasons = grouped(left, lambda each: (each["status"], each["detail"]))
     return [
@@ -276,15 +276,15 @@ def not_measured(advice: Advice) -> list[str]:
 
 
 def to_paste(advice: Advice) -> list[str]:
-    """Return the lines that bring what is recommended into a program, empty if they stand above or are not known."""
+    """Return the lines that apply the recommendation in a program; empty if they are printed above or unknown."""
     best = advice.recommendation
     return [] if best is None or advice.by_graph else paste(advice.first.paste, best)
 
 
 def paste(switch: Mapping[str, Sequence[str]], name: str) -> list[str]:
-    """Return the lines that make a setting in a program in which the model is called `model`; none for the baseline.
+    """Return the lines that apply a setting to a program's `model`; none for the baseline.
 
-    `switch` has those that set the switch of the model's library, to `sdpa` or to `eager`, as far as there are any.
+    `switch` has the lines that switch the model's library to `sdpa` or `eager`, if there are any.
     """
     of = name_of(name)
     base = of.base

@@ -1,4 +1,4 @@
-"""What to use, in words: at a point, and over a whole run."""
+"""The implementation to use, in words: at a point, and over a whole run."""
 
 import math
 from collections.abc import Collection, Iterator, Sequence
@@ -33,10 +33,10 @@ from bench.store.table import without_control
 
 @dataclass(frozen=True)
 class At:
-    """What a run says of one point: its name among the others, and its rows by rank, failures last.
+    """The results at one point: its name among the others, and its rows by rank, failures last.
 
-    `planned` is the number of implementations that the run's plan has, 0 if that isn't known. A point of the plan that
-    the run has not come to has no rows.
+    `planned` is the number of implementations in the run's plan, 0 if unknown. A planned point without measurements
+    has no rows.
     """
 
     point: Point
@@ -55,7 +55,7 @@ class At:
 
     @property
     def first(self) -> Row | None:
-        """The row of the one to use, None if nothing was measured."""
+        """The row of the implementation to use, None if nothing was measured."""
         return self.row(self.choice.name)
 
     @property
@@ -65,19 +65,19 @@ class At:
 
     @property
     def cases(self) -> int:
-        """The number of cases, those without a row too; the control is none."""
+        """The number of cases, including those without a row but not the control."""
         return max(self.planned, len(self.rows))
 
     @property
     def waits(self) -> int:
-        """The number of cases that the run has not come to."""
+        """The number of cases that the run has not reached."""
         return self.cases - len(self.rows)
 
 
 def points_of(table: pd.DataFrame, planned: Sweep | None = None, longest: float = LONGEST_NAME) -> list[At]:
-    """Return what a table of results says of each of its points, in their order, then the other points of its plan.
+    """Return the results at each point of a table in order, then the other points of its plan.
 
-    Labels longer than `longest` characters are shortened as far as they still differ.
+    Labels longer than `longest` characters are shortened while they still differ.
     """
     rows_at = grouped(plain(without_control(table)), point_of)
     others = [point for point in planned.points if point not in rows_at] if planned else []
@@ -100,7 +100,7 @@ def use(of: Choice) -> str:
 
 
 def within(of: Choice) -> str:
-    """Return the most that it costs: `0.4%` for one within 0.4% of the fastest, `fastest`, or nothing."""
+    """Return the bound of a choice: `0.4%` for one within 0.4% of the fastest, `fastest`, or empty."""
     if of.standing == FASTEST:
         return FASTEST
     if of.standing in (NAMED, UNDECIDED):
@@ -109,7 +109,7 @@ def within(of: Choice) -> str:
 
 
 def words(of: Choice) -> str:
-    """Return both in one phrase: `sdpa, within 0.4%`, `sdpa, fastest` or `not decided: sdpa or eager (within 14%)`."""
+    """Return choice and bound: `sdpa, within 0.4%`, `sdpa, fastest` or `not decided: sdpa or eager (within 14%)`."""
     cost = within(of)
     if of.standing == UNDECIDED:
         return f"{use(of)} ({cost if math.isnan(of.bound) else f'within {cost}'})"
@@ -119,19 +119,19 @@ def words(of: Choice) -> str:
 
 
 def tone(of: Choice) -> str:
-    """Return a good tone if a choice costs next to nothing, a bad one if nothing was measured."""
+    """Return GOOD for a bound of at most `stats.best.GOOD`, BAD if nothing was measured, else PLAIN."""
     if of.standing == NOTHING:
         return blocks.BAD
     return blocks.GOOD if of.is_decided and of.bound <= GOOD else blocks.PLAIN
 
 
 def certainty(of: Choice) -> float:
-    """Return how sure a choice is, from 0 to 1: that of a fastest one is 1, that of one that isn't decided 0."""
+    """Return the certainty of a choice: 1 for the fastest, 0 for an undecided one."""
     return 1 - math.log(of.bound) / math.log(DECIDED) if of.is_decided else 0.0
 
 
 def speedup_cell(row: Row | None, baseline: str | None) -> str:
-    """Return a row's ratio to the baseline with its interval, `baseline` for that itself, or why there is none."""
+    """Return a row's ratio to the baseline with its interval, `baseline` for the baseline, or why there is none."""
     if row is None:
         return ""
     if row["implementation"] == baseline:
@@ -142,7 +142,7 @@ def speedup_cell(row: Row | None, baseline: str | None) -> str:
 
 
 def answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
-    """Return the answer for the points of each kind of device and each timing, because none is chosen for several."""
+    """Return a separate answer for the points of each kind of device and each timing."""
     groups = grouped(points, lambda at: (at.point.kind, at.point.timing))
     kinds, told = dict.fromkeys(kind for kind, _ in groups), []
     for (kind, timing), members in groups.items():
@@ -154,7 +154,7 @@ def answers(points: Sequence[At], baseline: str | None) -> list[list[str]]:
 
 
 def answer(points: Sequence[At], baseline: str | None) -> list[str]:
-    """Return in a few sentences what to use, where another one is faster, and what isn't decided."""
+    """Return sentences that say what to use, where another implementation is faster, and what is undecided."""
     return [sentence for of_kind in answers(points, baseline) for sentence in of_kind]
 
 
@@ -180,16 +180,16 @@ def _answer(points: Sequence[At], baseline: str | None) -> list[str]:
 
 
 def _is_beaten(row: Row) -> bool:
-    """Return whether another implementation is faster, and by more than what counts as good may be."""
+    """Return whether another implementation is faster, and the row isn't within GOOD."""
     return (row["slowdown_low"] or 1.0) > 1 and not (row["slowdown_high"] or math.inf) <= GOOD
 
 
 def everywhere(points: Sequence[At]) -> str:
-    """Return the implementation to use if one is to be chosen for all points; empty if no point decides for one.
+    """Return the implementation to use at all points; empty if none is decided at any point.
 
-    Of those that a point decides for, and that were measured at most of these points, it is the one whose upper bounds
-    are least on the whole; a bound that is not known counts as the slowdown itself. Of several whose bounds are all
-    GOOD or less it is the one that is named at most points.
+    Among those that are decided at some point and measured at the most points, it is the one with the smallest product
+    of upper bounds; an unknown bound is replaced by the slowdown itself. Among those with all bounds at most GOOD it is
+    the one that is named at the most points.
     """
     decided = dict.fromkeys(at.choice.name for at in points if at.choice.is_decided)
 
@@ -204,14 +204,14 @@ def everywhere(points: Sequence[At]) -> str:
 
 
 def _bound(rows: Sequence[Row], points: Sequence[At]) -> str:
-    """Return the most that a choice costs, by its rows: `within 1.6% of the fastest at all 3 points`."""
+    """Return the bound of a choice over its rows: `within 1.6% of the fastest at all 3 points`."""
     most = max(row["slowdown_high"] for row in rows)
     cost = "the fastest" if most == 1 else f"within {more(most)} of the fastest"
     return f"{cost} at {share_of(len(rows), len(points))} points" if points[1:] else cost
 
 
 def _gain(good: Sequence[tuple[At, Row]], baseline: str | None) -> str:
-    """Return how fast a choice is beside the baseline, empty if it is the baseline, or if no ratio is sure."""
+    """Return the speed of a choice relative to the baseline; empty for the baseline, or without a reliable ratio."""
     rows = [row for _, row in good if row["speedup_low"] is not None and not is_biased(row)]
     if not rows or rows[0]["implementation"] == baseline:
         return ""
@@ -223,7 +223,7 @@ def _gain(good: Sequence[tuple[At, Row]], baseline: str | None) -> str:
 
 
 def _except(name: str, beaten: Sequence[tuple[At, Row]]) -> Iterator[str]:
-    """Yield at which point another one is faster, of several the one at which that costs most, and how many others."""
+    """Yield a line with the point where another implementation gains most, and the number of other such points."""
     if beaten:
         at, row = max(beaten, key=lambda pair: float(pair[1]["slowdown_low"]))
         other = at.choice.name if at.choice.is_decided else "another"
@@ -237,7 +237,7 @@ def _between(row: Row) -> str:
 
 
 def _undecided(left: Sequence[At], points: Sequence[At]) -> list[str]:
-    """Return at how many points nothing is named; of one, between what."""
+    """Return at how many points the choice is undecided; for a single one, the alternatives."""
     if not left:
         return []
     if len(left) == 1:
@@ -248,16 +248,16 @@ def _undecided(left: Sequence[At], points: Sequence[At]) -> list[str]:
 
 
 def _waiting(points: Sequence[At], timings: Collection[str]) -> Iterator[str]:
-    """Yield at which points nobody sees the GPU's time of the one to use, because the host needs longer."""
+    """Yield a line on the points where callers wait for the host, not for the GPU, with the implementation to use."""
     bound = [row for at in points if (row := at.first) and launch_bound(row)]
     where = f"At {share_of(len(bound), len(points))} points" if points[1:] else "Here"
     yield from bound_by_host(bound, where, timings)
 
 
 def bound_by_host(rows: Sequence[Row], where: str, timings: Collection[str]) -> Iterator[str]:
-    """Yield that who calls these launch-bound rows of one timing waits for the host; nothing if it is the host's.
+    """Yield that callers of these launch-bound rows of one timing wait for the host; nothing for host timing.
 
-    `timings` are those that were measured: the sentence names the others that tell what a user waits for.
+    `timings` are the measured ones; the sentence names the others that measure what callers wait for.
     """
     if not rows or rows[0]["timing"] == HOST:
         return

@@ -1,4 +1,4 @@
-"""What is shown, as blocks. `terminal/console.py`, `markdown.py` and `pages/parts/page.html` write them."""
+"""Output as blocks, which `terminal/console.py`, `markdown.py` and `pages/parts/page.html` write."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ QUIET: Final = "quiet"
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a page: its text, and the number by which its column is sorted, None for a text."""
+    """A cell of a page: its text, and the number that its column is sorted by, None for a text."""
 
     text: str
     number: float | None = None
@@ -26,9 +26,9 @@ class Cell:
 class Column:
     """A column of a table of rows.
 
-    `text` is the cell of a row, `number` what a page sorts by: a column without one has texts, which stand to the left.
-    A narrow terminal drops columns of high `rank` first, those of rank 0 never, then one that `folds` takes lines.
-    `tone` is that of a cell in a terminal; with `is_code` Markdown writes it as code.
+    `text` gives a row's cell, `number` its sort key on a page; a column without `number` is left-aligned text.
+    A narrow terminal drops columns with a high `rank` first, those with rank 0 never; then columns that `folds` wrap.
+    `tone` gives a cell's tone in a terminal; with `is_code` Markdown writes cells as code.
     """
 
     heading: str
@@ -47,14 +47,14 @@ class Column:
 
 
 def right(_row: Any) -> None:
-    """Return no number: texts of a column with this `number` stand to the right."""
+    """Return no number; as a column's `number` it right-aligns texts."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of one tone; those of a list stand in a list where there are lists, in a terminal behind `indent` spaces.
+    """Lines of one tone, as a list with `is_list`, and in a terminal indented by `indent` spaces.
 
-    With `is_foreign`, what follows the first colon of a line is text of other programs, which must format nothing.
+    With `is_foreign`, the text after a line's first colon comes from other programs and must not format anything.
     """
 
     kind: ClassVar = "lines"
@@ -67,7 +67,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with columns; a terminal writes a row in its `tone` behind `indent` spaces.
+    """Rows with columns; a terminal writes a row in its `tone`, indented by `indent` spaces.
 
     With `in_sections`, a terminal writes the first column as a heading above the rows that share its text.
     """
@@ -93,7 +93,7 @@ class Table:
 def of_texts(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Collection[str] = (), **options: Any
 ) -> Table:
-    """Return a table whose rows are ready texts; columns of `numbers` stand to the right, the others fold."""
+    """Return a table of ready texts; the columns in `numbers` are right-aligned, the others wrap."""
     columns = [
         Column(heading, itemgetter(place), right if heading in numbers else None, folds=heading not in numbers)
         for place, heading in enumerate(headings)
@@ -102,7 +102,7 @@ def of_texts(
 
 
 def definitions(entries: Mapping[str, str], *, indent: int = 0, tone: str = PLAIN) -> Table:
-    """Return words with their meanings, which fold, as a table without headings."""
+    """Return words with their meanings as a table without headings; the meanings wrap."""
     columns = [Column("", itemgetter(0)), Column("", itemgetter(1), folds=True)]
     return Table(columns, [*entries.items()], indent=indent, tone=lambda _: tone)
 
@@ -118,7 +118,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Folded:
-    """What is folded away where that is possible, with notes; a terminal has the notes alone."""
+    """Content that is collapsed where possible, with notes; a terminal prints only the notes."""
 
     kind: ClassVar = "folded"
     title: str
@@ -127,7 +127,7 @@ class Folded:
 
 
 Block = Lines | Table | Code | Folded
-"""A block; one without lines or rows is not shown."""
+"""A block; without lines or rows it isn't shown."""
 
 GAP = Lines([""])
-"""An empty line in a terminal; elsewhere blocks stand by themselves anyway."""
+"""An empty line in a terminal; elsewhere blocks are separate anyway."""

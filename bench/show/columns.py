@@ -1,6 +1,6 @@
-"""The columns of rows of results: those that are shown by default, those of a page, and any other by its name.
+"""The columns of results: the default ones, a page's, and any other by its name.
 
-The tables in the terminal, on pages, in Markdown and in docs/terms.md read these columns.
+The tables in the terminal, on pages, in Markdown and in docs/terms.md use these columns.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,13 +27,13 @@ HEADINGS: Mapping[str, str] = {
     "energy_j": "energy",
     "kernels": "ran",
 }
-"""The columns of a page from left to right, with their headings; any other column has its name."""
+"""The headings of a page's columns, from left to right; any other column is headed by its name."""
 
 DEFAULT: Mapping[str, int] = {"latency_s": 0, "speedup": 0, "slowdown_high": 0, "memory_bytes": 2, "kernels": 3}
-"""The columns that `show` prints by default with their ranks: a narrow terminal leaves out the highest first."""
+"""The columns that `show` prints by default, with ranks: a narrow terminal drops the highest first."""
 
 WITHIN = "within: at most this much slower than the fastest (99% confidence, this run)"
-"""What a table says of that column."""
+"""A table's note on the column `within`."""
 
 IMPLEMENTATION = Column("implementation", lambda row: str(row["implementation"]), folds=True, is_code=True)
 LETTERS = Column("doubt", lambda row: "".join(flag.letter for flag in flags(row)) if is_measured(row) else "")
@@ -45,7 +45,7 @@ def default(baseline: str | None) -> list[Column]:
 
 
 def chosen(names: Iterable[str], baseline: str | None) -> list[Column]:
-    """Return the implementation and these columns."""
+    """Return the column `implementation` and these columns."""
     return [IMPLEMENTATION, *(named(name, baseline) for name in names if name != "implementation"), LETTERS]
 
 
@@ -56,7 +56,7 @@ def of_page(baseline: str | None) -> list[Column]:
 
 
 def named(name: str, baseline: str | None, rank: int = 0) -> Column:
-    """Return the column of this name in a table of results."""
+    """Return the column with this name in a table of results."""
     is_number = COLUMNS[name] in (WHOLE, NUMBER)
 
     def text(row: Row) -> str:
@@ -82,7 +82,7 @@ def _plain(name: str, value: Any) -> str:
 
 
 def _latency(row: Row) -> str:
-    """Return a latency with half the width of its interval, as `84.0 ms ±9.7%`, or the status of a row without one."""
+    """Return a latency with its interval's half-width, such as `84.0 ms ±9.7%`, or the status of a row without one."""
     if not is_measured(row):
         return str(row["status"])
     width = units.half_width(row["latency_low_s"], row["latency_high_s"])
@@ -90,7 +90,7 @@ def _latency(row: Row) -> str:
 
 
 def _within(row: Row) -> str:
-    """Return how much slower than the fastest of its point a row is at most: `fastest`, `3.4%`, empty if unknown."""
+    """Return a row's bound against the fastest of its point: `fastest`, `3.4%`, or empty if unknown."""
     if row["standing"] == FASTEST:
         return FASTEST
     return "" if row["slowdown_high"] is None else more(row["slowdown_high"])
@@ -101,7 +101,7 @@ TEXTS: Mapping[str, Callable[[Row], str]] = {
     "slowdown_high": _within,
     "kernels": lambda row: algorithm(row["kernels"]),
 }
-"""The cells that say more than a value in its unit."""
+"""The functions for cells that aren't just a value with its unit."""
 
 ALGORITHMS = {
     "flash_attention": "flash",
@@ -115,7 +115,7 @@ ALGORITHMS = {
     "MatMul+Softmax+MatMul": "fused",
     "Softmax+MatMul": "fused",
 }
-"""Parts of kernel names, and the algorithm that each shows."""
+"""Parts of kernel names, with the algorithm that each indicates."""
 
 MULTIPLY = ("mm", "bmm", "addmm", "baddbmm", "matmul", "gemm", "dot")
 """Names of matrix products."""
@@ -124,11 +124,11 @@ LONGEST_KERNEL = 24
 """A kernel's own name is cut to this number of characters."""
 
 PRODUCTS = "products"
-"""The word if no single kernel does the whole: matrix products with some softmax between them."""
+"""The word for matrix products with a softmax between them, without a single kernel for the whole."""
 
 
 def algorithm(kernels: str | None) -> str:
-    """Return the algorithm that ran, and whether a compiler's own kernels did, for the kernels of a row."""
+    """Return the algorithm that a row's kernels ran, and whether some of them came from a compiler."""
     if not kernels:
         return ""
     names = kernels.split(";")
@@ -139,7 +139,7 @@ def algorithm(kernels: str | None) -> str:
 
 
 def _first(names: list[str]) -> str:
-    """Return that products ran, or else the name of the first kernel; empty without any."""
+    """Return PRODUCTS if any kernel is one, else the first kernel's name; empty without kernels."""
     if not names:
         return ""
     if any(

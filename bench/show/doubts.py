@@ -1,4 +1,4 @@
-"""What makes the numbers of a run doubtful: other processes, identical code that differs, flags."""
+"""Doubts about the numbers of a run: other processes, differences between identical code, flags."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from bench.show.text import counted, differences, more, varying
 from bench.store.table import cases, without_control
 
 UNSAID = (DISTURBED, LAUNCH_BOUND, ONE_PROCESS)
-"""Flags that have a sentence of their own, or none: the tables have their letters."""
+"""Flags that have their own sentence or none, because tables show their letters."""
 
 
 def sentences(whole: pd.DataFrame) -> list[str]:
-    """Return what weakens the numbers of a table, which has the rows of the control, and what helps."""
+    """Return the doubts about a table's numbers, and what helps; the table has the control's rows."""
     rows = measured(plain(without_control(whole)))
     number = _number(rows)
     told = []
@@ -40,14 +40,14 @@ def sentences(whole: pd.DataFrame) -> list[str]:
 
 
 def _number(rows: Sequence[Row]) -> Counter[Flag]:
-    """Return the number of rows that have each flag."""
+    """Return the number of rows with each flag."""
     return Counter(flag for row in rows for flag in flags(row))
 
 
 def control_warning(table: pd.DataFrame) -> str:
-    """Return that identical code differs by more than the errors say, empty if it doesn't.
+    """Return a warning if identical code differs by more than the errors say; else empty.
 
-    `table` is the whole table of results, with the rows of the control.
+    `table` is the whole table of results, with the control's rows.
     """
     of = control(table)
     if not of.is_notable or of.point is None:

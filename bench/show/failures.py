@@ -1,4 +1,4 @@
-"""Why cases have no time, each reason once; and what fails a point."""
+"""The reasons why cases have no time, each once, and the rules by which a point fails."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,15 +15,15 @@ from impls.catalogue import name_of
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
 
 LONGEST_REASON, BRIEF = 500, 160
-"""A reason is cut to this number of characters, at the end of a run to the second; results.csv has all of it."""
+"""A reason is cut to LONGEST_REASON characters, at the end of a run to BRIEF; results.csv has all of it."""
 
 HARMLESS = ("ok", "oom", *UNTRIED)
-"""Statuses of a baseline that has not failed: too little memory for it is a result."""
+"""Statuses with which a baseline hasn't failed; running out of memory is a result."""
 
 
 @dataclass(frozen=True)
 class Reason:
-    """A status and a detail that implementations share, and the points at which they do."""
+    """A status and a detail that implementations share, with their points."""
 
     status: str
     detail: str
@@ -37,9 +37,9 @@ class Reason:
 
 
 def reasons(rows: Iterable[Row]) -> list[Reason]:
-    """Return the reasons of some rows, in their order.
+    """Return the reasons of some rows in order.
 
-    Of an implementation's reasons that differ in their numbers alone the first stands for all, and says so.
+    If an implementation's reasons differ only in their numbers, the first represents all, and says so.
     """
     ends = grouped(rows, lambda row: (str(row["status"]), NUMBER.sub("#", reason(row)), str(row["implementation"])))
     alike = grouped(ends.values(), lambda own: (own[0]["status"], _detail(own), tuple(map(point_of, own))))
@@ -54,9 +54,9 @@ def _detail(own: Sequence[Row]) -> str:
 
 
 def table(points: Sequence[At], longest: int = LONGEST_REASON) -> list[Lines | Table]:
-    """Return which cases have no time, or one with a remark, and why: status, who, where, why; nothing if all are ok.
+    """Return a table of cases without a time or with a remark: status, who, where, why; empty if all are ok.
 
-    What went wrong comes first, then what has a remark, then what was never tried, then what a run has not come to.
+    Failures come first, then remarks, then cases that were never tried, then cases that the run has not reached.
     """
     rows = [row for at in points for row in at.rows]
     order = {"ok": 1, **dict.fromkeys(UNTRIED, 2)}
@@ -82,7 +82,7 @@ def table(points: Sequence[At], longest: int = LONGEST_REASON) -> list[Lines | T
 
 
 def _where(points: Sequence[Point], labels: Mapping[Point, str]) -> str:
-    """Return where something happened: the point if it is one of several, else their number."""
+    """Return the point's label for one of several points, else the number of points."""
     if len(labels) == 1:
         return ""
     return labels[points[0]] if len(points) == 1 else f"{share_of(len(points), len(labels))} points"
@@ -91,7 +91,7 @@ def _where(points: Sequence[Point], labels: Mapping[Point, str]) -> str:
 def failing(
     rows: Sequence[Row], fail_on: Sequence[str] | None, *, lacks_device: bool, baseline: str | None = None
 ) -> list[Reason]:
-    """Return why a point fails, a reason for each status and detail; none if it doesn't fail.
+    """Return why a point fails, a reason for each status and detail; empty if it doesn't fail.
 
     With `fail_on` the point fails if an implementation has one of these statuses. With None it fails if the device is
     missing, if a user's own implementation isn't ok, if the baseline has failed, or if no implementation is ok and not
@@ -109,14 +109,14 @@ def failing(
 
 
 def has_failed(row: Row, baseline: str | None) -> bool:
-    """Return whether a row is that of the baseline, and something went wrong there."""
+    """Return whether a row is a failure of the baseline."""
     return row["implementation"] == baseline and row["status"] not in HARMLESS
 
 
 def of_baseline(points: Sequence[At], baseline: str | None) -> list[str]:
-    """Return in a sentence at how many points the baseline has no time, so that there are no ratios, and why.
+    """Return a sentence on the points without a time of the baseline, and so without ratios, and why.
 
-    Nothing is said if it has a time at some points and did not fail at the others, or if nothing else has a time.
+    It is empty if the baseline has a time at some points and didn't fail at the others, or if nothing has a time.
     """
     rows = [row for at in points for row in at.rows]
     lost = [row for row in rows if row["implementation"] == baseline and row["status"] != "ok"]

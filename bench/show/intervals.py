@@ -1,4 +1,4 @@
-"""Ratios with their intervals: as text, rounded to the digits that the interval supports, and as numbers for JSON."""
+"""Ratios with their intervals, as text rounded to the digits that the interval supports and as numbers for JSON."""
 
 import math
 from typing import Any
@@ -7,19 +7,19 @@ from bench.stats.estimates import Interval
 from bench.store import units
 
 COARSE = 3
-"""A half-width whose first digit is below this has two digits, because 1 or 2 alone is coarse."""
+"""A half-width with a first digit below this gets a second one, because 1 or 2 alone is coarse."""
 
 UNBOUNDED = "unbounded"
-"""The end of an interval that has none."""
+"""The text for an infinite end of an interval."""
 
 DECIMALS = 2
 """Decimals of an exact ratio."""
 
 
 def ratio(of: Interval, decimals: int = DECIMALS) -> str:
-    """Return a ratio with its interval, to as many decimals at most: `1.20x [1.05, 1.37]`.
+    """Return a ratio with its interval, such as `1.20x [1.05, 1.37]`, with at most this many decimals.
 
-    They are those that the half-width supports. The low end has two digits: how slow it may be follows from them.
+    The half-width determines how many. The low end has at least two significant digits.
     """
     if not of.is_known:
         return units.ratio(of.value)
@@ -36,12 +36,12 @@ def ratio(of: Interval, decimals: int = DECIMALS) -> str:
 
 
 def as_numbers(name: str, of: Interval) -> dict[str, float | None]:
-    """Return an interval as three entries of a JSON object, of which those that aren't known are null."""
+    """Return an interval as three entries of a JSON object; unknown ones are null."""
     return {name: finite(of.value), f"{name}_low": finite(of.low), f"{name}_high": finite(of.high)}
 
 
 def finite(value: Any) -> float | None:
-    """Return a number for JSON, None if it isn't known, or not finite."""
+    """Return a number for JSON, None if it is unknown or not finite."""
     return None if units.is_missing(value) else float(value)
 
 

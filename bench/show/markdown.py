@@ -1,4 +1,4 @@
-"""The writer of blocks as Markdown, which fits into a comment on a pull request."""
+"""The writer of blocks as Markdown that fits into a comment on a pull request."""
 
 import itertools
 import re
@@ -8,24 +8,24 @@ from bench.plan.controls import visible
 from bench.show.blocks import GAP, HEAD, Block, Code, Column, Folded, Lines, Table
 
 MOST_CHARACTERS = 60_000
-"""A comment on GitHub holds 65,536; the rest is left for what people write around it."""
+"""A comment on GitHub holds 65,536 characters; the rest is left for the author's own words."""
 
 LONGEST_FOREIGN = 400
-"""Characters of other programs' text that are shown; the run's journal has all of it."""
+"""The most characters that are shown of other programs' text; the run's journal has all of it."""
 
 FOLD, UNFOLD = "<details><summary>", "</details>"
 
 FORMATTING, ESCAPED = re.compile(r"([\\`*<\[]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))"), r"\\\1"
-"""What formats, and how it stands for itself; an underscore inside a word formats nothing."""
+"""The pattern of formatting characters, and its escape; an underscore inside a word formats nothing."""
 
 Part = tuple[list[str], bool]
-"""Lines that belong together, and whether they may be cut; parts are set apart by an empty line."""
+"""Lines that belong together, and whether they may be cut; an empty line separates parts."""
 
 
 def markdown(blocks: Iterable[Block]) -> str:
     """Return blocks as Markdown.
 
-    Rows of tables and text of other programs that don't fit into a comment are counted.
+    Table rows and other programs' text that don't fit into a comment are left out and counted.
     """
     marked = [part for block in blocks for part in _parts(block) if part[0]]
     room = MOST_CHARACTERS - sum(len(line) + 1 for lines, may_be_cut in marked if not may_be_cut for line in lines)
@@ -65,7 +65,7 @@ def _lines(block: Lines) -> Iterator[Part]:
 
 
 def _table(block: Table) -> list[str]:
-    """Return the headings and the rows, a list without headings; without rows nothing."""
+    """Return the headings and the rows, or a list without headings; empty without rows."""
     if not block.rows:
         return []
     columns = block.filled.columns
@@ -87,7 +87,7 @@ def _cell(column: Column, text: str) -> str:
 
 
 def _foreign(line: str) -> str:
-    """Return a line with what follows its first colon as code, cut where it is long."""
+    """Return a line with the text after its first colon as code, cut if long."""
     about, _, text = line.partition(": ")
     return f"{FORMATTING.sub(ESCAPED, about)}: {_code(text[:LONGEST_FOREIGN])}"
 
@@ -98,7 +98,7 @@ def _code(text: str) -> str:
 
 
 def _fitting(lines: Sequence[str], room: int) -> tuple[list[str], int]:
-    """Return the first lines that fit, and the room that is left: 0 if a line was left out."""
+    """Return the first lines that fit, and the remaining room: 0 if a line was left out."""
     ends = list(itertools.accumulate(len(line) + 1 for line in lines))
     fitting = [line for line, end in zip(lines, ends, strict=True) if end <= room]
     return fitting, 0 if len(fitting) < len(lines) else room - (ends[-1] if ends else 0)

@@ -1,7 +1,7 @@
-"""Colours and marks, the same in all pictures: of implementations, of stages, and of categories of operators.
+"""The colours and marks of implementations, stages and categories of operators, the same in all pictures.
 
-Colours of implementations are those of Okabe and Ito (2008), which the colour-blind tell apart, and darker ones of Paul
-Tol. Dash and marker differ too, so nothing depends on colour alone.
+Colours of implementations come from Okabe and Ito (2008), which colour-blind readers can tell apart, and darker ones
+from Paul Tol. Dashes and markers differ too, so nothing depends on colour alone.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ COLOURS = {
     "quiet": "#56606b",
     "rule": "#d8dce2",
 }
-"""The colours of pictures besides those of what is measured; a page has variables of these names, light and dark."""
+"""The other colours of pictures; a page has variables with these names, light and dark."""
 
 DARK = "#171b21"
-"""The surface of a page that is dark."""
+"""The surface of a dark page."""
 
 TINT = 0.45
 
 READABLE = 4.6
-"""The contrast of a colour with its ground; WCAG asks 4.5 of small text."""
+"""The contrast of text with its background; WCAG requires 4.5 for small text."""
 
 LUMINANCE = (0.2126, 0.7152, 0.0722)
-"""The shares of red, green and blue in sRGB."""
+"""The weights of red, green and blue in luminance, for sRGB."""
 
 OTHER_COLOURS = ("#cc6677", "#117733", "#4477aa", "#661100", "#6699cc", "#999933")
 OTHER_DASHES = (SOLID, DASHED, DASH_DOT, LONG)
@@ -54,10 +54,10 @@ CATEGORY_COLOURS = {
     ARITHMETIC: "#bdfdb2",
     OTHER: "#b8b5a2",
 }
-"""In about the order of a call; what grows with the square of the tokens is orange. Black text can be read on each."""
+"""In about the order of a call; orange grows with the square of the tokens. Black text is readable on each."""
 
 RESIDUAL_COLOUR = "#e4e4e8"
-"""The colour of time that no stage accounts for."""
+"""The colour of time outside all stages."""
 
 LONGEST_NAME = 64
 """Longer names are cut to this number of characters."""
@@ -68,7 +68,7 @@ NOISE = {
     "at::native::": "",
     "autograd::engine::evaluate_function: ": "autograd: ",
 }
-"""Frequent parts of long names that tell nothing, and what replaces them."""
+"""Frequent uninformative parts of long names, with their replacements."""
 
 CATEGORIES = {
     SEVERAL: ("attention", "flash", "fmha", "cudnn_sdpa", "flex", "fused", "triton_"),
@@ -78,13 +78,13 @@ CATEGORIES = {
     COPY: ("copy", "clone", "contiguous", "empty", "::cat", "memcpy", "memset", "zero", "fill", "resize"),
     ARITHMETIC: ("add", "mul", "div", "sub", "sum", "elementwise"),
 }
-"""The parts of names by which a category is recognised; the first that fits is taken."""
+"""The parts of names that identify a category; the first match counts."""
 
 
 def style(implementation: str) -> Style:
-    """Return the style of an implementation; for an unknown name it depends on the name alone.
+    """Return the style of an implementation; for an unknown name it depends only on the name.
 
-    With options it has the same colour as without, and its own dash and marker.
+    Options change the dash and marker but not the colour.
     A compiled one that isn't in the catalogue has a lighter tint of its source's colour.
     """
     of = name_of(implementation)
@@ -100,14 +100,14 @@ def style(implementation: str) -> Style:
 
 
 def ink(colour: str) -> str:
-    """Return the colour in the same hue, dark enough for small text on white."""
+    """Return a colour of the same hue, dark enough for small text on white."""
     return _readable(colour, "#000000", COLOURS["surface"])
 
 
 def on_both(colour: str) -> str:
-    """Return a colour of a picture as CSS for a page that is light or dark: a variable of the page, or two colours.
+    """Return a picture's colour as CSS for a light or dark page: a variable of the page, or two colours.
 
-    One as dark as ink is ink.
+    A colour as dark as ink becomes ink.
     """
     names = {value: name for name, value in COLOURS.items()}
     if colour in names or _luminance(colour) < _luminance(COLOURS["ink"]):
@@ -123,38 +123,38 @@ def mix(colour: str, other: str, share: float) -> str:
 
 
 def stage_colour(name: str) -> str:
-    """Return the colour of a stage: that of a batched product for a core, else of the category that its name says."""
+    """Return the colour of a stage: a batched product's for a core, else its category's, by its name."""
     return CATEGORY_COLOURS[BATCHED if name.startswith(CORE) else category(name)]
 
 
 def short_name(name: str) -> str:
-    """Return a name of at most LONGEST_NAME characters: first without its template's arguments, then cut."""
+    """Return a name of at most LONGEST_NAME characters: template arguments are dropped first, then it is cut."""
     if len(name) <= LONGEST_NAME:
         return name
     plain = name
     for noise, word in NOISE.items():
         plain = plain.replace(noise, word)
     plain = plain or name
-    # a name that begins with a bracket isn't a template's
+    # a bracket at the beginning doesn't start template arguments
     ends = [place for place in (plain.find("<"), plain.find("(")) if place > 0]
     plain = plain[: min(ends)] + "<…>" if ends else plain
     return cut(plain, LONGEST_NAME)
 
 
 def category(name: str) -> str:
-    """Return the category of an operator or kernel by its name, without its template's arguments."""
+    """Return the category of an operator or kernel by its name without template arguments."""
     lowered = short_name(name).lower()
     return next((group for group, parts in CATEGORIES.items() if any(part in lowered for part in parts)), OTHER)
 
 
 def _readable(colour: str, towards: str, ground: str) -> str:
-    """Return the colour with as much of another mixed into it as it takes to be read on a ground."""
+    """Return the colour with as much of another mixed into it as it needs to be readable on a background."""
     mixed = (mix(colour, towards, share / 10) for share in range(11))
     return next(each for each in mixed if abs(math.log(_luminance(each) / _luminance(ground))) >= math.log(READABLE))
 
 
 def _luminance(colour: str) -> float:
-    """Return the luminance of a colour, 0.05 for black, of which two have their contrast as a ratio."""
+    """Return the luminance of a colour, 0.05 for black; the ratio of two is their contrast."""
     shares = [value / 255 for value in _channels(colour)]
     linear = [float(each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4) for each in shares]
     return 0.05 + sum(weight * value for weight, value in zip(LUMINANCE, linear, strict=True))

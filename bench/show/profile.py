@@ -1,4 +1,4 @@
-"""What is shown of a profile, in a terminal and on a page: its times, operators, kernels and stages."""
+"""A profile in a terminal and on a page: its times, operators, kernels and stages."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ def blocks(profile: Profile, row: Row | None, top: int) -> list[Block]:
 
 
 def operators(profile: Profile, top: int) -> Table:
-    """Return the table of the operators that took longest, with all others as one row."""
+    """Return the table of the operators that took longest, with the others in one row."""
     on_gpu, all_s = analyse.is_on_gpu(profile), analyse.operator_sum_s(profile)
     top = min(top, sum(operator.time_s > 0 for operator in profile.operators)) if on_gpu else top
     shown = [*profile.operators[:top]]
@@ -63,7 +63,7 @@ def operators(profile: Profile, top: int) -> Table:
 
 
 def _together(operators: Sequence[ProfiledOperator]) -> ProfiledOperator:
-    """Return several operators as one."""
+    """Return several operators combined into one."""
     return ProfiledOperator(
         counted(len(operators), "other"),
         calls=sum(operator.calls for operator in operators),
@@ -73,7 +73,7 @@ def _together(operators: Sequence[ProfiledOperator]) -> ProfiledOperator:
 
 
 def kernels(profile: Profile, top: int) -> list[Block]:
-    """Return the first kernels in their order, and the time in which none ran; streams only if there are several.
+    """Return the first kernels in order, and the time in which none ran; streams only if there are several.
 
     Empty on a CPU.
     """
@@ -105,7 +105,7 @@ def kernels(profile: Profile, top: int) -> list[Block]:
 
 
 def stages(profile: Profile) -> list[Block]:
-    """Return the stages of a layer and the time in none; empty without stages."""
+    """Return the stages of a layer and the time outside them; empty without stages."""
     if not profile.stages:
         return []
     stages_s = analyse.stage_sum_s(profile)

@@ -31,18 +31,18 @@ from bench.show.rows import against_data_sheets, devices, gpu_state, process_cou
 from bench.show.text import differences, shared, varying
 
 PAIRED = "Ratios are paired within rounds, so they are not quotients of the latencies"
-"""How ratios are to be read."""
+"""The note on how to read ratios."""
 
 
 def results(
     table: pd.DataFrame, columns: Sequence[Column], whole: pd.DataFrame, planned: Sweep | None = None
 ) -> Iterator[Block]:
-    """Yield the rows of each point below what to use there, how latency and memory grow, and why cases have no time.
+    """Yield the rows of each point below its answer, the growth of latency and memory, and why cases have no time.
 
-    `table` has the rows to show, `whole` those of the run. Rows of the control are not shown; if these differ too much,
-    the first line says so. Points are named by what differs among them and those that are `planned`.
+    `table` has the rows to show, `whole` all rows of the run. The control's rows are not shown; if they differ too
+    much, the first line says so. Points are named by what differs among them and the `planned` ones.
     """
-    points = points_of(table, planned, longest=math.inf)  # a heading has room
+    points = points_of(table, planned, longest=math.inf)  # headings may be long
     rows = [row for at in points for row in _rows(at, f"{at.label}: " if len(points) > 1 else "")]
     if not rows:
         yield Lines(["no results"])
@@ -64,7 +64,7 @@ def results(
 
 
 def _rows(at: At, label: str) -> Iterator[Row]:
-    """Yield the rows of a point in their order, with what to use there and their tone."""
+    """Yield the rows of a point in order, with its answer and their tone."""
     use = f"{label}{words(at.choice)}"
     for row in at.rows:
         failed = QUIET if row["status"] in UNTRIED else BAD

@@ -1,4 +1,4 @@
-"""What rows of results have in common, in words."""
+"""Facts that rows of results share, in words."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -18,19 +18,19 @@ def reason(row: Row) -> str:
 
 
 def devices(rows: Iterable[Row]) -> list[str]:
-    """Return the names of the devices of some rows, each once."""
+    """Return the names of the rows' devices, each once."""
     return list(dict.fromkeys(row["device_name"] for row in rows if row["device_name"]))
 
 
 def facts(point: Point, rows: Iterable[Row], varying: Collection[str] = ()) -> list[str]:
-    """Return what is fixed at points: layer, device, dtype, mode and so on; `rows` name the device."""
+    """Return the facts that points share: layer, device, dtype, mode and so on; `rows` name the device."""
     layer, *words = parts(point, without=("device", *varying))
     names = ", ".join(devices(rows))
     return [layer, f"{point.device} ({names})" if names else point.device, *words]
 
 
 def against_data_sheets(rows: Iterable[Row]) -> list[str]:
-    """Return a sentence for each card and dtype: the best rates that were seen, as shares of its data sheet's."""
+    """Return a sentence for each card and dtype: the best measured rates as shares of the data sheet's."""
     best: dict[tuple[str, str], Roof] = {}
     for row in rows:
         of = row["device_name"] or "", row["dtype"]
@@ -52,7 +52,7 @@ def _share(what: str, seen: float, said: float, unit: str) -> str:
 def gpu_state(rows: Sequence[Row]) -> str:
     """Return the state of the GPU in some rows: `clock 1,755 to 1,980 MHz, at most 640 W, at most 61 °C`.
 
-    What held the clock down is said at the end. Empty if nothing is known.
+    The reason for throttling comes last. Empty if nothing is known.
     """
     lows_hz, highs_hz, powers_w, temperatures_c = (
         [row[name] for row in rows if row[name] is not None]
@@ -70,15 +70,15 @@ def gpu_state(rows: Sequence[Row]) -> str:
 
 
 def versions(rows: Iterable[Row]) -> list[str]:
-    """Return the versions of torch in some rows, each once."""
+    """Return the rows' versions of torch, each once."""
     return list(dict.fromkeys(f"torch {row['torch_version']}" for row in rows if row["torch_version"]))
 
 
 def origins(rows: Sequence[Row]) -> list[str]:
-    """Return the versions of torch and the commits of some rows, each once."""
+    """Return the rows' versions of torch and commits, each once."""
     return [*versions(rows), *dict.fromkeys(f"commit {row['commit']}" for row in rows if row["commit"])]
 
 
 def process_count(rows: Iterable[Row]) -> str:
-    """Return the range of the processes that measured some rows: `3 processes`, empty if none did."""
+    """Return the number or range of processes per row: `3 processes`; empty if none measured them."""
     return counted([row["processes"] for row in rows if row["processes"]], "process", "processes")

@@ -1,4 +1,4 @@
-"""The line of a point and the end of a run: what to use, what to mind, and where everything is."""
+"""The line of a point and the end of a run: the answer, doubts, and where the files are."""
 
 import math
 import shlex
@@ -22,37 +22,37 @@ from bench.store import units
 from impls.catalogue import name_of
 
 MOST_LINES = 40
-"""The most lines of points and of a user's own implementations there; show has all points."""
+"""The most lines at the end of a run for points and a user's own implementations; `show` has all points."""
 
 WIDEST = 120
-"""The end of a run takes no more of a wide terminal."""
+"""The widest end of a run, in characters."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table of points: what to use at one, or below it another of its rows."""
+    """A line of a table of points: the implementation to use at one, or below it another of its rows."""
 
     at: At
     other: Row | None = None
 
     @property
     def row(self) -> Row | None:
-        """The row of what the line names, None if it has no time."""
+        """The row that the line names, None without a time."""
         return self.at.first if self.other is None else self.other
 
     def label(self) -> str:
-        """Return the name of the point on its first line."""
+        """Return the point's name on its first line, else empty."""
         return self.at.label if self.other is None else ""
 
     def use(self) -> str:
-        """Return what to use, or the other implementation."""
+        """Return the choice, or the other implementation."""
         return use(self.at.choice) if self.other is None else str(self.other["implementation"])
 
 
 def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = None) -> Iterator[Block]:
     """Yield the end of a run: the answer, a line for each point, failures, and doubts.
 
-    `whole` is the table with the rows of the control, `planned` is the run's plan.
+    `whole` is the table with the control's rows, `planned` is the run's plan.
     """
     points = say.points_of(whole, planned)
     yield from answer_blocks(points, baseline)
@@ -63,7 +63,7 @@ def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = No
 
 
 def answer_blocks(points: Sequence[At], baseline: str | None) -> Iterator[Lines]:
-    """Yield why the baseline has no time, what to use, and where another one is faster or nothing is decided."""
+    """Yield why the baseline has no time, what to use, and where another is faster or the choice is undecided."""
     yield Lines(failures.of_baseline(points, baseline), BAD)
     for first, *rest in say.answers(points, baseline):
         yield Lines([first], HEAD)
@@ -71,9 +71,9 @@ def answer_blocks(points: Sequence[At], baseline: str | None) -> Iterator[Lines]
 
 
 def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LINES) -> list[Block]:
-    """Return a line for each point, what its columns mean, and how many points are left out for others.
+    """Return a line for each point, the number of points left out, and the meaning of the columns.
 
-    Below a point stand measured rows of a user's own that aren't the one to use; of a run with one point, all rows.
+    Below a point are measured rows of a user's own that aren't the one to use; in a run with one point, all rows.
     """
     begun, is_alone = [at for at in points if at.rows], len(points) == 1
     lines = [line for at in begun for line in (Line(at), *(Line(at, row) for row in _others(at, alone=is_alone)))]
@@ -102,7 +102,7 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
 
 
 def _of_row(column: Column) -> Column:
-    """Return a column of rows as one of lines."""
+    """Return a column of rows as a column of lines."""
     return replace(column, text=lambda line: column.text(line.row) if line.row else "", number=column.number and right)
 
 
@@ -114,12 +114,12 @@ def _others(at: At, *, alone: bool) -> list[Row]:
 
 
 def where(folder: Path, page: Path | None) -> str:
-    """Return where the page is, or the folder without one, and the command that prints all rows."""
+    """Return the path of the page, or of the folder without one, and the command that prints all rows."""
     return f"{page or folder}   all rows: {suite()} show {shlex.quote(str(folder))}"
 
 
 def go_on(command: str, effort: Effort, points: Sequence[At]) -> list[str]:
-    """Return the command that measures for as long again if a point waits or isn't decided; nothing otherwise."""
+    """Return the command that measures for twice the time if a point waits or is undecided; else nothing."""
     if not any(at.waits or at.choice.standing == UNDECIDED for at in points):
         return []
     if effort.race:
@@ -128,7 +128,7 @@ def go_on(command: str, effort: Effort, points: Sequence[At]) -> list[str]:
 
 
 def log_line(at: At, position: int, total: int, left: str, baseline: str | None) -> str:
-    """Return one line of a log on a point: `[ 3/12] N=577  sdpa, within 0.9%, 1.08x [1.05, 1.12] eager (4m left)`."""
+    """Return a point's line in a log: `[ 3/12] N=577  sdpa, within 0.9%, 1.08x [1.05, 1.12] eager (4m left)`."""
     ratio = speedup_cell(at.first, baseline) if at.choice.is_decided else ""
     of = f", {ratio} {baseline}" if ratio.endswith("]") else ""
     failed = f"; {at.failed} not timed" if at.failed else ""

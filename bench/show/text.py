@@ -1,6 +1,6 @@
 """Points, counts, lists and bounds as text.
 
-Bounds are rounded away from what they bound, so that no sentence says more than its numbers.
+Bounds are rounded to the safe side, so that no sentence claims more than its numbers.
 """
 
 import math
@@ -15,53 +15,53 @@ LONGEST_NAME = 34
 """The longest name of a point in a table, or of an implementation or an operator in a picture, in characters."""
 
 MOST_NAMES = 300
-"""Of more points the names aren't shortened, which takes too long."""
+"""With more points names aren't shortened, because that takes too long."""
 
 USUAL = {"dtype": "float32", "mode": "inference"}
-"""Values that a name needs not mention although a sweep gives them."""
+"""Values that a name need not mention although a sweep gives them."""
 
 MOST_LISTED = 3
-"""At most this number of names stands in a list; the others are counted."""
+"""The most names in a list; the others are counted."""
 
 MOST = 1e6
-"""A larger number is not written out: the bounds of two processes that differ wildly have no end."""
+"""Larger numbers are not written out, because bounds from two wildly different processes can be huge."""
 
 
 def varying(points: Iterable[Point]) -> set[str]:
-    """Return the columns in which the points differ, without those that models don't have, if all are models."""
+    """Return the columns in which the points differ; if all are models, without the columns that models don't have."""
     points = [*points]
     different = {name for name in POINT_COLUMNS if len({getattr(point, name) for point in points}) > 1}
     return different - {*OF_LAYERS} if all(name_of(point.layer).is_model for point in points) else different
 
 
 def parts(point: Point, columns: Collection[str] = POINT_COLUMNS, *, without: Collection[str] = ()) -> list[str]:
-    """Return the words for each of these columns of the point, but none for a value that needs no mention.
+    """Return the words for each of these columns of the point; usual values are left out.
 
-    All columns of a usual point give `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`. The
-    threads are those of the host: on a device without cores they need no mention.
+    All columns of a usual point give `vit`, `float32`, `inference`, `B=8`, `N=197`, `C=384`, `H=6`, `1 thread`. Threads
+    of the host are left out on a device without cores.
     """
     unsaid = {*without} if point.kind.has_cores else {*without, "threads"}
     return _words(point, [name for name in _merged(set(columns) - unsaid) if not COLUMNS[name].is_usual(point)])
 
 
 def shared(points: Collection[Point]) -> str:
-    """Return in words the values that all of these points share."""
+    """Return the values that all of these points share, in words."""
     return " · ".join(parts(next(iter(points)), without=varying(points)))
 
 
 def differences(point: Point, columns: Collection[str]) -> str:
-    """Return the values of the columns in which this point differs from others, usual ones too.
+    """Return the point's values in the columns where points differ, including usual ones.
 
-    It is `plain` if the point has nothing of what others have there, such as a context or a bias.
+    It is `plain` if the point lacks what others have there, such as a context or a bias.
     """
     return " ".join(_words(point, _merged(columns))) or ("plain" if columns else "")
 
 
 def names(points: Collection[Point], longest: float = math.inf) -> dict[Point, str]:
-    """Return the name of each point among the others.
+    """Return a name for each point that distinguishes it from the others.
 
-    If some are too long, and they aren't too many, all lose the columns without which they still differ, the longest
-    words first.
+    If some names are too long, columns that aren't needed to tell points apart are dropped, the longest words first,
+    for at most MOST_NAMES points.
     """
     columns = varying(points)
     named = _named(points, columns)
@@ -76,7 +76,7 @@ def names(points: Collection[Point], longest: float = math.inf) -> dict[Point, s
 
 
 def _named(points: Collection[Point], columns: set[str]) -> dict[Point, str]:
-    """Return in what each point differs; usual values that are words are left out where names differ without them."""
+    """Return the differences of each point; usual words are left out if names differ without them."""
     short = {point: " ".join(_words(point, _merged(columns) - _usual(point))) for point in points}
     is_told = len({*short.values()}) == len(points)
     return {
@@ -91,12 +91,12 @@ def _usual(point: Point) -> set[str]:
 
 
 def width(point: Point) -> str:
-    """Return the width of a token: `384`, or `49→64` if it changes on the way."""
+    """Return the width of a token: `384`, or `49→64` if the layer changes it."""
     return f"{point.channels}" if point.token_len == point.channels else f"{point.token_len}→{point.channels}"
 
 
 def symbols(points: Collection[Point]) -> str:
-    """Return what the letters in the names of these points mean."""
+    """Return the meaning of the letters in these points' names."""
     text = "B: items in a call, N: tokens, C: channels, H: heads"
     if any(point.num_kv_tokens for point in points):
         text += ", M: keys"
@@ -107,9 +107,9 @@ def symbols(points: Collection[Point]) -> str:
 
 
 def counted(numbers: int | Collection[int], one: str, many: str = "") -> str:
-    """Return a count, or the range of some: `1 point`, `3 points`, `2 to 3 processes`, empty without any.
+    """Return a count, or a range of counts: `1 point`, `3 points`, `2 to 3 processes`; empty without any.
 
-    `many` is `one` with an s, if it isn't given.
+    `many` defaults to `one` with an s.
     """
     counts = {numbers} if isinstance(numbers, int) else {*numbers}
     if not counts:
@@ -119,22 +119,22 @@ def counted(numbers: int | Collection[int], one: str, many: str = "") -> str:
 
 
 def share_of(number: int, total: int) -> str:
-    """Return how many of all: `2 of 3`, or `all 3`."""
+    """Return a part of a number: `2 of 3`, or `all 3`."""
     return f"all {total}" if number == total else f"{number} of {total}"
 
 
 def capital(words: str) -> str:
-    """Return words that begin with a capital letter."""
+    """Return words with a capital first letter."""
     return f"{words[0].upper()}{words[1:]}"
 
 
 def cut(text: str, width: float) -> str:
-    """Return a text that fits into a width, with `…` at its end if a part is left out."""
+    """Return a text that fits into a width; a longer one is cut and ends in `…`."""
     return text if len(text) <= width else f"{text[: max(0, int(width) - 1)]}…"
 
 
 def middle(text: str, width: float) -> str:
-    """Return a text that fits into a width, with `…` in its middle if a part is left out: names end unlike."""
+    """Return a text that fits into a width; a longer one has `…` in its middle, because names differ at their ends."""
     if len(text) <= width:
         return text
     end = max(0, int(width) - 1) // 2
@@ -147,13 +147,13 @@ def times(ratio: float, *, up: bool = True) -> str:
 
 
 def more(ratio: float) -> str:
-    """Return what a ratio is above 1, rounded up: `3.4%`, whole from 10 % on."""
+    """Return the excess of a ratio over 1, rounded up: `3.4%`, a whole number from 10 % on."""
     share = 100 * (ratio - 1)
     return f"{_rounded(share, 0 if share >= 10 else 1, ROUND_CEILING)}%"
 
 
 def first(texts: Sequence[str], most: int) -> str:
-    """Return the first texts in a list that ends in `…` if there are others."""
+    """Return the first texts of a list, with `…` at the end if there are more."""
     return ", ".join([*texts[:most], *(["…"] if len(texts) > most else [])])
 
 
@@ -165,7 +165,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def memory_setting(points: Iterable[Point]) -> list[str]:
-    """Return in a sentence what a usual program does otherwise with freed memory; none if these points do the same."""
+    """Return a note that freed memory stays in the process; empty unless one of these points has that setting."""
     if not any(point.kind.is_in_host_memory and point.allocator == RETAINED for point in points):
         return []
     return [f"freed memory stays in the process ({RETAINED}); --allocator system measures the C library's defaults"]
@@ -181,7 +181,7 @@ def _words(point: Point, columns: Collection[str]) -> list[str]:
 
 
 def _merged(columns: Collection[str]) -> set[str]:
-    """Return the columns; one that is said within the words of another is replaced by that other."""
+    """Return the columns; one that another column's words include is replaced by that column."""
     return {COLUMNS[name].described_with or name for name in columns}
 
 

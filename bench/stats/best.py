@@ -1,12 +1,12 @@
-"""Which implementation of a point to use, and what that can cost: multiple comparisons with the best (Hsu 1984).
+"""The implementation to use at a point and its possible cost: multiple comparisons with the best (Hsu 1984).
 
 The slowdown of an implementation is its time relative to the fastest of the point. Each pair of implementations has one
-interval, that of its ratio, and all that is said of the pair follows from it. If b is the truly fastest one, no upper
-bound is broken, and b is not ruled out, unless the interval of b and another one is broken: with n rivals at n half per
-cent of points at most. Two that are equally fast are told apart at 1 % of points.
+interval for its ratio, which determines every statement about the pair. Let b be the truly fastest one. All upper
+bounds hold and b is not ruled out as long as b's intervals with the others hold. With n rivals that fails at n half
+per cent of points at most. Two that are equally fast are told apart at 1 % of points.
 
-An implementation is ruled out if another one is shown to be faster. Then it is slower than the fastest by at least as
-much as it is shown to be slower than any other one.
+An implementation is ruled out if another one is significantly faster. The lower bound of its slowdown is the largest
+lower bound of its ratios to the others.
 """
 
 import math
@@ -18,17 +18,17 @@ from bench.stats.contrasts import Contrasts
 from bench.stats.estimates import MOST_FACTOR, Array, t_quantile
 
 GOOD = 1.02
-"""An implementation that costs no more than this is as good as the fastest: others decide, such as its memory."""
+"""An implementation within this factor is as good as the fastest; then other costs decide, such as memory."""
 
 STEP, ROUNDS = 0.15, 100
-"""The share of the way, in logarithms, that a round of `growth` goes: with few degrees of freedom more overshoots."""
+"""The step size of `growth` on a log scale, and its rounds; larger steps overshoot with few degrees of freedom."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """By implementation: the slowdown and its bounds, NaN if they are unknown. One that may be the fastest has low = 1.
+    """The slowdown of each implementation with its bounds, NaN if unknown; one that may be the fastest has low = 1.
 
-    An upper bound of more than MOST_FACTOR times the slowdown itself tells nothing, and counts as unknown.
+    An upper bound above MOST_FACTOR times the slowdown itself says nothing, and counts as unknown.
     """
 
     value: Array
@@ -37,14 +37,14 @@ class Bounds:
 
 
 def ends(of: Contrasts) -> Array:
-    """Return by how much the implementation of a column may be faster than that of a row, as a log ratio at most."""
+    """Return the largest log ratio by which each column's implementation may be faster than each row's."""
     return of.difference + t_quantile(of.freedom) * of.error
 
 
 def bounds(of: Contrasts) -> Bounds:
-    """Return the bounds of the implementations of a point, of which there are two at least."""
+    """Return the bounds of at least two implementations of a point."""
     others = ~np.eye(len(of.names), dtype=bool)
-    behind = -ends(of).T  # by how much a row is slower than a column, at least
+    behind = -ends(of).T  # the least log ratio by which a row is slower than a column
     lead = np.maximum(np.max(np.where(others, of.difference, -math.inf), axis=1), 0.0)
     high = np.maximum(np.max(np.where(others, ends(of), -math.inf), axis=1), 0.0)
     low = np.maximum(np.max(np.where(others, behind, -math.inf), axis=1), 0.0)
@@ -53,10 +53,10 @@ def bounds(of: Contrasts) -> Bounds:
 
 
 def growth(half: Array | float, goal: Array | float, freedom: float | None = None) -> Array:
-    """Return how many times the data so far must be measured in addition until half-widths fall to a goal.
+    """Return the further data needed until half-widths reach a goal, as a multiple of the data so far.
 
-    NaN where that is not to be expected, because the goal is not above 0. If the degrees of freedom are given they grow
-    with the data: then a half-width that has few of them falls faster than with the root of the time.
+    NaN for a goal that isn't positive. Degrees of freedom, if given, grow with the data, so that a half-width with few
+    of them shrinks faster than with the square root of the time.
     """
     times = np.where(np.asarray(goal) > 0, np.square(half / np.where(np.asarray(goal) > 0, goal, 1.0)), np.nan)
     if freedom is None:

@@ -1,14 +1,14 @@
-"""The one error: by how much the implementations of a point differ, and how sure that is.
+"""The differences between the implementations of a point, with their errors.
 
-A point is a block design: its replicates are blocks, and in each an implementation has one value, the middle of its
-rounds relative to the common level of the rounds. The scatter of a value has two parts: that of its rounds, and a part
-between processes, which the whole run shows. The error of a pair of implementations is moderated (Smyth 2004, Linear
-models and empirical Bayes methods): what the pair itself scatters by is shrunk to what these two parts predict, the
-more the better they predict the pairs of the run. Four replicates give a pair alone 3 degrees of freedom; so it has 10
-to 20.
+A point is a block design: its replicates are blocks, and in each an implementation has one value, the midmean of its
+rounds relative to the common level of the rounds. The variance of a value has two parts: one from its rounds, and one
+between processes, which is estimated over the whole run. The error of a pair of implementations is moderated (Smyth
+2004, Linear models and empirical Bayes methods): the pair's own variance is shrunk towards the one that these two parts
+predict, the more so the better they predict the run's pairs. A pair has 3 degrees of freedom from four replicates
+alone, and 10 to 20 with this.
 
 The control is the baseline under a second name. If it differs from the baseline by more than these errors say, all of
-them are too small, and are widened: by as much if that is no chance, else by less.
+them are too small and are widened: in full if that is hardly chance, else by less.
 """
 
 import math
@@ -27,34 +27,34 @@ LEAST_PROCESS_SD = 0.003
 """The least standard deviation between processes, as a log ratio: two processes of one program differ by some 0.2 %."""
 
 MOST_POINTS = 300
-"""The points from which a run's prior is estimated, evenly spread over it: more don't make it better."""
+"""The most points from which a run's prior is estimated, evenly spread over it; more don't improve it."""
 
 MOST_FREEDOM = 1e9
-"""What an infinite number of degrees of freedom is taken for, because infinity times 0 is no number."""
+"""A finite stand-in for infinite degrees of freedom, because infinity times 0 is NaN."""
 
 SMALLEST_TAIL = -700.0
-"""The logarithm of the smallest probability that is distinguished from 0: that of 37 standard errors."""
+"""The logarithm of the smallest probability that is distinguished from 0, at 37 standard errors."""
 
 USUAL_EXCESS, EXCESS_SD = 0.33, 0.25
-"""Mean and standard deviation over runs of the excess variance of log variances of pairs: the prior for short runs. In
-nine stored runs it was -0.5 to 1.0, the most exact ones 0.1, 0.3 and 0.5. A run of few replicates can hardly tell it:
-over two of them the estimate itself scatters by 1.2."""
+"""Mean and standard deviation over runs of the excess variance of pairs' log variances: the prior for short runs. In
+nine stored runs it was -0.5 to 1.0, in the most precise ones 0.1, 0.3 and 0.5. Few replicates hardly determine it:
+with two of them the estimate has a standard deviation of 1.2."""
 
 USUAL_POINTS, CHANCE = 20, 0.01
-"""The mean square of a control's deviations counts as if so many more points had right errors, unless it is as large by
-chance in less than CHANCE of runs. In 32 stored runs of 4 to 200 points it was 0.85 on average, and scattered by no
-more than chance (variance 0.18, by chance 0.15), which is worth 60 points; in single ones it was up to 2.2."""
+"""A control's mean square deviation is averaged with USUAL_POINTS points whose errors are right, unless chance makes it
+as large in less than CHANCE of runs. In 32 stored runs of 4 to 200 points it was 0.85 on average, with little more
+variance than by chance (0.18 against 0.15), which is worth 60 points; in single ones it was up to 2.2."""
 
 STEPS = 20
-"""The most steps in which levels of rounds and middles of implementations are fitted to each other; most need two."""
+"""The most steps in which round levels and implementations' midmeans are fitted to each other; two usually suffice."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """The values of a point, an implementation in a row, a replicate in a column; NaN where one wasn't measured.
+    """The values of a point as [implementation, replicate]; NaN where one wasn't measured.
 
-    `logs` are logarithms of times relative to the common level of the replicate's rounds. `variances` are those that
-    the rounds of each predict.
+    `logs` are logarithms of times relative to the common level of the replicate's rounds. `variances` are the
+    variances that each value's rounds predict.
     """
 
     names: tuple[str, ...]
@@ -71,9 +71,9 @@ class Values:
 
 @dataclass(frozen=True)
 class Common:
-    """A variance that many have in common: it counts as `freedom` degrees of freedom beside those of one of them.
+    """A variance that many share; it adds `freedom` degrees of freedom to each one's own.
 
-    Together they are at most `most_freedom`, those of all.
+    The sum is at most `most_freedom`, the degrees of freedom of all of them.
     """
 
     variance: float
@@ -81,7 +81,7 @@ class Common:
     most_freedom: float
 
     def moderate(self, variances: Array, freedoms: Array) -> tuple[Array, Array]:
-        """Return variances shrunk to the common one, and their degrees of freedom: none, and NaN, if nothing tells."""
+        """Return variances shrunk to the common one, and their degrees of freedom; NaN and 0 if both have none."""
         common = min(self.freedom, MOST_FREEDOM)
         freedom = common + freedoms
         squares = common * self.variance + np.where(freedoms > 0, freedoms * variances, 0.0)
@@ -93,7 +93,7 @@ class Common:
 class Prior:
     """The variances that are pooled over a run, for the errors of each point.
 
-    `process_variance` is the variance between processes. `scatter` is that of a pair as a share of the predicted one.
+    `process_variance` is the variance between processes. `scatter` is a pair's variance relative to the predicted one.
     All errors are multiplied by `factor`.
     """
 
@@ -107,7 +107,7 @@ class Contrasts:
     """The differences of log times, row minus column, with standard errors and degrees of freedom.
 
     A difference is NaN between implementations that no chain of shared replicates joins; an error and its degrees of
-    freedom are NaN if nothing tells the scatter, as with one process.
+    freedom are NaN if the scatter is unknown, as with one process.
     """
 
     names: tuple[str, ...]
@@ -116,12 +116,12 @@ class Contrasts:
     freedom: Array
 
     def speedup(self, name: str, baseline: str) -> Estimates:
-        """Return the log ratio of the baseline's time to that of an implementation."""
+        """Return the log ratio of the baseline's time to an implementation's."""
         at = self.names.index(baseline), self.names.index(name)
         return Estimates(self.difference[at], self.error[at], self.freedom[at])
 
     def without(self, name: str) -> "Contrasts":
-        """Return the contrasts of the other implementations."""
+        """Return the contrasts without one implementation."""
         return self.only([each for each in self.names if each != name])
 
     def only(self, names: Sequence[str]) -> "Contrasts":
@@ -132,7 +132,7 @@ class Contrasts:
 
 
 def values(times_s: Mapping[str, Mapping[Any, Mapping[int, float]]]) -> Values:
-    """Return the values of a point, given seconds by implementation, replicate and round; replicates have an order."""
+    """Return the values of a point from seconds by implementation, replicate and round; replicates are sorted."""
     names = tuple(name for name, of in times_s.items() if of)
     replicates = sorted({number for of in times_s.values() for number in of})
     shape = len(names), len(replicates)
@@ -145,7 +145,7 @@ def values(times_s: Mapping[str, Mapping[Any, Mapping[int, float]]]) -> Values:
         logs[rows, column] = middles
         counts[rows, column], units[rows, column], freedoms[rows, column] = spread
     freedom = freedoms.sum(axis=1)
-    # a row's own scatter over all its replicates; that of the others if it has too few rounds
+    # a row's own variance over all its replicates; the others' median if it has too few rounds
     unit = np.divide((units * freedoms).sum(axis=1), freedom, out=np.full(len(names), np.nan), where=freedom > 0)
     unit = np.where(np.isnan(unit), np.median(unit[freedom > 0]) if freedom.any() else 0.0, unit)
     variances = np.divide(unit[:, None], counts, out=np.full(shape, np.nan), where=counts > 0)
@@ -155,7 +155,7 @@ def values(times_s: Mapping[str, Mapping[Any, Mapping[int, float]]]) -> Values:
 def prior(points: Sequence[Values], control: tuple[str, str] | None = None) -> Prior:
     """Return the variances that are pooled over points; `control` has the names of the control and the baseline.
 
-    The variance between processes is the one by which pairs scatter as predicted on the whole.
+    The variance between processes is chosen so that, over all pairs, predicted and observed variances agree.
     """
     some = points[:: max(1, math.ceil(len(points) / MOST_POINTS))]
     least = LEAST_PROCESS_SD**2
@@ -173,20 +173,20 @@ def prior(points: Sequence[Values], control: tuple[str, str] | None = None) -> P
 
 
 def is_chance(scores: Array) -> bool:
-    """Return whether a control's deviations, as normal scores, may be so large if errors are right."""
+    """Return whether a control's deviations, as normal scores, can be this large by chance if errors are right."""
     return not scores.size or float(special.chdtrc(scores.size, np.sum(scores**2))) >= CHANCE
 
 
 def widening(scores: Array) -> float:
-    """Return by how much errors are widened if a control deviates by these normal scores: 1.0 or more."""
+    """Return the factor (1.0 or more) by which errors are widened, given a control's deviations as normal scores."""
     usual = USUAL_POINTS if is_chance(scores) else 0
     return max(1.0, math.sqrt((usual + np.sum(scores**2)) / (usual + scores.size)))
 
 
 def normal_scores(of: Estimates) -> Array:
-    """Return the deviations from 0 as normal scores: their mean square is 1 if all are 0 in truth and errors are right.
+    """Return the deviations from 0 as normal scores: their mean square is 1 if all are truly 0 and errors are right.
 
-    What has no error is left out.
+    Estimates without an error are left out.
     """
     has_error = of.error > 0
     deviations = of.value[has_error] / of.error[has_error]
@@ -209,7 +209,7 @@ def contrasts(of: Values, pooled: Prior) -> Contrasts:
     variance = np.maximum(spread[:, None] + spread[None, :] - 2 * covariance, 0.0)
     observed, own = _scatter(of, pooled.process_variance)
     excess, freedom = pooled.scatter.moderate(observed, own)
-    # a pair that is alone in its run borrows nothing, and may agree by chance
+    # a pair alone in its run borrows nothing, and may agree by chance
     least = np.where(variance > 0, 2 * LEAST_PROCESS_SD**2 / (own + 1), 0.0)
     error = pooled.factor * np.sqrt(np.maximum(variance * excess, least))
     parts = _parts(measured)
@@ -220,7 +220,7 @@ def contrasts(of: Values, pooled: Prior) -> Contrasts:
 
 
 def own_errors(of: Contrasts) -> Array:
-    """Return an error for each implementation, so that the square of a pair's error is about the sum of two squares.
+    """Return an error for each implementation, so that two of them squared add up to about a pair's squared error.
 
     These are quasi-variances (Firth and de Menezes 2004), by least squares of the pairs' relative deviations; NaN if
     no error is known.
@@ -237,28 +237,28 @@ def own_errors(of: Contrasts) -> Array:
 
 
 def common(variances: Array, freedoms: Array) -> Common:
-    """Return the variance that these have in common; variances without degrees of freedom are ignored."""
+    """Return the variance that these share; variances without degrees of freedom are ignored."""
     tells = freedoms > 0
     location, freedom = _of_f(variances[tells], freedoms[tells])
     return Common(math.exp(location), freedom, float(freedoms[tells].sum()))
 
 
 def _parts(measured: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return the part of the design that each implementation is in: a chain of replicates joins those of a part."""
+    """Return the index of each implementation's part of the design; chains of shared replicates join a part."""
     return np.asarray(connected_components(measured.astype(float) @ measured.T.astype(float))[1])
 
 
 def _matrix(rounds_by_row: Sequence[Mapping[int, float]]) -> Array:
-    """Return the logarithms of times, a row for each implementation, a column for each round, NaN where it lacks."""
+    """Return the logarithms of times as [implementation, round], NaN where a round is missing."""
     every = dict.fromkeys(number for of in rounds_by_row for number in of)
     return np.log([[of.get(number, math.nan) for number in every] for of in rounds_by_row])
 
 
 def _middles(logs: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-    """Return the midmean of each row relative to the rounds' levels; and rounds, variance of one, degrees of freedom.
+    """Return each row's midmean relative to the rounds' levels; and rounds, variance per round, degrees of freedom.
 
-    The level of a round is the median of its rows relative to their middles. The variance of a midmean is that of
-    Yuen (1974), from the winsorised rounds, times the number of rounds.
+    The level of a round is the median of its rows relative to their midmeans. The variance per round is a midmean's
+    variance (Yuen 1974, from the winsorised rounds) times the number of rounds.
     """
     median = np.nanmedian if np.isnan(logs).any() else np.median
     middles = median(logs, axis=1)
@@ -291,7 +291,7 @@ def _trimmed(deviations: Array) -> tuple[Array, tuple[Array, Array, Array]]:
 
 
 def _scatter(of: Values, process_variance: float) -> tuple[Array, Array]:
-    """Return the variance of each pair over its replicates as a share of the predicted one, and its freedom."""
+    """Return each pair's variance over its replicates relative to the predicted one, and its degrees of freedom."""
     difference = of.logs[:, None] - of.logs[None, :]  # [row, column, replicate]
     predicted = 2 * process_variance + of.variances[:, None] + of.variances[None, :]
     weights = np.where(np.isnan(difference), 0.0, 1 / predicted)
@@ -304,7 +304,7 @@ def _scatter(of: Values, process_variance: float) -> tuple[Array, Array]:
 
 
 def _prediction(points: Sequence[Values], process_variance: float) -> tuple[float, float]:
-    """Return the logarithm of the pairs' common variance as a share of the predicted one, and what it counts as."""
+    """Return the log of the pairs' common variance relative to the predicted one, and its degrees of freedom."""
     parts = [np.empty((2, 0))]
     for each in points:
         pairs = np.triu_indices(len(each.names), 1)
@@ -315,10 +315,10 @@ def _prediction(points: Sequence[Values], process_variance: float) -> tuple[floa
 
 
 def _of_f(variances: Array, freedoms: Array, independent: int = 0) -> tuple[float, float]:
-    """Return the location, as a logarithm, and the degrees of freedom of the distribution that variances come from.
+    """Return the location, as a logarithm, and the degrees of freedom of the distribution of variances.
 
-    They are estimated by the moments of the logarithms (Smyth 2004, section 6.2). If so many of the variances are
-    `independent`, the excess of their scatter is shrunk to the usual one.
+    They are estimated from the moments of the logarithms (Smyth 2004, section 6.2). With `independent`, the number of
+    independent variances, their excess variance is shrunk to the usual one.
     """
     if variances.size < 2:
         return 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Estimates over rounds and processes, their differences, and intervals that keep their level."""
+"""Estimates over rounds and processes, their differences, and their confidence intervals."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,19 +11,19 @@ from scipy import special
 Array = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.99
-"""The level of every interval and every bound."""
+"""The confidence level of every interval and every bound."""
 
 MOST_FACTOR = 3.0
-"""An interval that reaches beyond this factor of its value tells nothing, and is not told."""
+"""An interval that reaches beyond this factor of its value says nothing, and is left out."""
 
 MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
-"""The standard error of a median over that of a mean, for a normal distribution."""
+"""The ratio of the standard errors of a median and a mean, for a normal distribution."""
 
 TRIMMED = 0.25
-"""The share of the rounds that is left out at each end: a mean of the middle half, the midmean (Tukey 1977).
+"""The share of the rounds that is trimmed at each end: the mean of the middle half is the midmean (Tukey 1977).
 
-In eight runs of up to 12 points it scattered between processes by up to 11 % less than the median, and never by more
-than 1 % more. Disturbances in less than a quarter of the rounds don't carry it away."""
+In eight runs of up to 12 points it varied between processes by up to 11 % less than the median, and by at most 1 %
+more. Disturbances in less than a quarter of the rounds hardly move it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Interval:
         return not (math.isnan(self.low) or math.isnan(self.high))
 
     def exp(self) -> "Interval":
-        """Return the interval of a ratio, given that of its logarithm; an end may be infinite."""
+        """Return the interval of a ratio from the interval of its logarithm; an end may be infinite."""
         with np.errstate(over="ignore"):
             return Interval(*np.exp([self.value, self.low, self.high]).tolist())
 
@@ -58,13 +58,13 @@ class Estimates:
 
 
 def joined(single: Iterable[Estimates]) -> Estimates:
-    """Return single estimates as one array of each part."""
+    """Return single estimates as one, with an array for each field."""
     parts = np.array([(each.value, each.error, each.freedom) for each in single], dtype=np.float64)
     return Estimates(*parts.reshape(-1, 3).T)
 
 
 def mean(values: Sequence[float]) -> Estimates:
-    """Return the mean of independent values with its standard error, which one value alone doesn't have."""
+    """Return the mean of independent values with its standard error; NaN for a single value."""
     count = len(values)
     error, freedom = (np.std(values, ddof=1) / math.sqrt(count), count - 1.0) if count > 1 else (math.nan, math.nan)
     return Estimates(*map(np.asarray, (np.mean(values), error, freedom)))
@@ -72,7 +72,7 @@ def mean(values: Sequence[float]) -> Estimates:
 
 def of_ratios(value: Array, low: Array, high: Array, freedom: Array) -> Estimates:
     """Return the logarithms of ratios with intervals as estimates; the error is NaN without an interval."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # what has no value is NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # missing values become NaN
         error = (np.log(high) - np.log(low)) / 2 / t_quantile(freedom)
         return Estimates(np.log(np.where(value > 0, value, np.nan)), error, np.asarray(freedom))
 
@@ -104,7 +104,7 @@ def interval(of: Estimates) -> Interval:
 
 
 def simultaneous(of: Estimates) -> list[Interval]:
-    """Return the t intervals of estimates; with CONFIDENCE all of them hold their true values (Bonferroni).
+    """Return t intervals that, with CONFIDENCE, all contain their true values (Bonferroni).
 
     Each of k has the level `1 - (1 - CONFIDENCE) / k`. An estimate without an error has no interval and isn't counted.
     """

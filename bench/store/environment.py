@@ -13,16 +13,16 @@ from bench.store import files
 ENVIRONMENT = "environment.json"
 
 VARIABLES = "variables"
-"""The fact with the environment variables that change what runs; an identity without any lacks it."""
+"""The fact with the environment variables that change what runs; it is absent without any."""
 
 
 @dataclass(frozen=True)
 class Environment:
     """The facts of a machine and its software.
 
-    Runs can be compared if their `identity` is the same. A different `state` gives a note, `context` is not compared.
-    `runtimes` has the versions of the packages besides torch that implementations of the run need: those that both runs
-    have must be the same.
+    Runs can be compared if they have the same `identity`. A different `state` gives a note; `context` is not compared.
+    `runtimes` has the versions of packages other than torch that the run's implementations need. Versions of packages
+    that both runs have must agree.
     """
 
     identity: dict[str, Any]
@@ -32,12 +32,12 @@ class Environment:
 
     @property
     def env_id(self) -> str:
-        """A short name of the identity: the same for the same machine and software."""
+        """A short hash of the identity, the same for the same machine and software."""
         canonical = json.dumps(self.identity, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
     def device_name(self, device: str) -> str:
-        """Return the model name of a device of this machine, empty if it has none."""
+        """Return the model name of a device of this machine; empty for a missing device."""
         names: dict[str, str] = {CPU.name: self.identity["cpu"], **self.identity["gpus"]}
         return names.get(numbered(device), "")
 
@@ -45,7 +45,7 @@ class Environment:
 def save(environment: Environment, run: Path) -> None:
     """Write environment.json of a new run; an existing file stays, because the run's rows were measured there.
 
-    It gets the runtimes that it lacks. Raises OSError if it can't be written, WrongRequest if it is broken.
+    Missing runtimes are added. Raises OSError if the file can't be written, WrongRequest if it is broken.
     """
     first = load(run) or environment
     runtimes = {**environment.runtimes, **first.runtimes}
@@ -67,7 +67,7 @@ def load(run: Path) -> Environment | None:
 
 
 def differences(base: Environment, new: Environment) -> list[str]:
-    """Return the differences between two identities, and between runtimes that both have, one line each."""
+    """Return a line for each difference between two identities and between the runtimes that both have."""
     before, after = _facts(base.identity), _facts(new.identity)
     keys = [key for key in sorted({*before, *after}) if _canonical(before, key) != _canonical(after, key)]
     lines = [f"{key}: {_described(before, key)} against {_described(after, key)}" for key in keys]
@@ -77,7 +77,7 @@ def differences(base: Environment, new: Environment) -> list[str]:
 
 
 def _facts(identity: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of an identity, each environment variable as a fact of its own."""
+    """Return the facts of an identity, with each environment variable as a separate fact."""
     variables = {f"variable {name}": value for name, value in identity.get(VARIABLES, {}).items()}
     return {**{key: value for key, value in identity.items() if key != VARIABLES}, **variables}
 
@@ -88,5 +88,5 @@ def _described(facts: dict[str, Any], key: str) -> str:
 
 
 def _canonical(facts: dict[str, Any], key: str) -> str:
-    """Return a fact as JSON, empty if it is missing: so a missing fact differs from one that is None."""
+    """Return a fact as JSON; empty for a missing fact, so that it differs from None."""
     return json.dumps(facts[key], sort_keys=True) if key in facts else ""

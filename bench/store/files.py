@@ -1,4 +1,4 @@
-"""Files of a run folder: each is replaced at once or not at all, and one process writes them."""
+"""Files of a run folder: each is replaced atomically, and only one process writes them."""
 
 import contextlib
 import itertools
@@ -19,16 +19,16 @@ LOCK = "writer.lock"
 IGNORED = ".gitignore"
 
 PART = ".part"
-"""The end of the name of a file that is being written."""
+"""The suffix of a file that is being written."""
 
 MADE: set[Path] = set()
-"""The folders that this process made for a run: one that stays empty goes."""
+"""The folders that this process made for a run; those that stay empty are removed."""
 
 
 def replace(path: Path, content: str | bytes | Iterable[bytes]) -> None:
-    """Replace a file by the content at once: a reader sees the old file or the new one, also after a power cut.
+    """Replace a file atomically: a reader sees the old content or the new, even after a power cut.
 
-    The content may come in parts. Raises OSError if it can't be written; then the old file stays.
+    The content may come in parts. Raises OSError if it can't be written, and keeps the old file.
     """
     if isinstance(content, str):
         content = content.encode(errors="surrogateescape")  # it may name a folder whose name isn't UTF-8
@@ -46,15 +46,15 @@ def replace(path: Path, content: str | bytes | Iterable[bytes]) -> None:
 
 
 def replace_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a file by a JSON object, in a folder that is made if it is missing; raises OSError as `replace` does."""
+    """Replace a file with a JSON object, and make its folder if needed; raises OSError like `replace`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace(path, json.dumps(content, indent=2) + "\n")
 
 
 def new(parent: Path, name: str) -> Path:
-    """Make a folder with a name, and a number after it if there is one of that name, as by a run of the same second.
+    """Make a folder, with a number after its name if the name is taken, as by a run in the same second.
 
-    One that can't be made is returned all the same: whoever writes into it will say why.
+    The path is returned even if the folder can't be made: the first write into it will raise the error.
     """
     MADE.update(path for path in (parent, *parent.parents) if not path.exists())
     with contextlib.suppress(OSError):
@@ -69,9 +69,9 @@ def new(parent: Path, name: str) -> Path:
 
 
 def hide(folder: Path) -> None:
-    """Have git leave out a folder of ours and all that lies in it, unless the folder says something to git already.
+    """Have git ignore a run folder, unless it has a .gitignore already.
 
-    In the results of a checkout of the suite nothing is written: git leaves them out there, but for published ones.
+    Nothing is written inside the results folder of a checkout, because the checkout's .gitignore covers it.
     """
     path = folder / IGNORED
     if (IS_INSTALLED or not folder.resolve().is_relative_to(RESULTS)) and not path.exists():
@@ -80,9 +80,9 @@ def hide(folder: Path) -> None:
 
 
 class Lock:
-    """The right to write into a run folder; it is a context manager, and the system ends it with the process.
+    """The right to write into a run folder, as a context manager; the system releases it when the process ends.
 
-    The folder is made if it is missing; one that was made here and stays empty goes at the end, with those above it.
+    A missing folder is made. If it is still empty at the end, it is removed, with the parents that were made for it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -92,7 +92,7 @@ class Lock:
         self._lock = FileLock(self.path, timeout=0, thread_local=False)
 
     def __enter__(self) -> Self:
-        """Take the lock, and remove what a killed process left of the files that are replaced.
+        """Take the lock, and remove the partial files of a killed process.
 
         Raises WrongRequest if a file is in the folder's place or another process writes there, CannotWrite if the
         folder can't be written.
@@ -127,11 +127,11 @@ class Lock:
         return "another process"
 
     def __exit__(self, *_: object) -> None:
-        """Give the lock back, if it is ours, and remove empty folders that were made for it."""
+        """Release the lock, if this process holds it, and remove empty folders that were made for it."""
         if self._lock.is_locked:
             self.path.unlink(missing_ok=True)
             self._lock.release()
-        with contextlib.suppress(OSError):  # one that isn't empty stays, and so do those above it
+        with contextlib.suppress(OSError):  # a folder that isn't empty stays, with its parents
             for path in self.made:
                 path.rmdir()
         self.made = []

@@ -1,7 +1,7 @@
-"""The journal, the only state of a run: a line with its plan, and one per case and replicate with what was measured.
+"""The journal, the only state of a run: a line with its plan, and a record for each case and replicate.
 
-The lines of a replicate at one point are written at once; `process` is its number. A line that was added to the plan
-takes its place. `bench.store.record` has the form of a record, `bench.store.plan` that of a plan.
+The lines of a replicate at one point are written together; `process` is its number. A later plan replaces an earlier
+one. `bench.store.record` has the form of a record, `bench.store.plan` the form of a plan.
 """
 
 import os
@@ -18,17 +18,17 @@ from bench.store.record import Record, check_schema, decode_line, encode_line
 JOURNAL = "journal.jsonl"
 
 PLAN_LINE = re.compile(rb'\{"schema_version":\d+,"plan":')
-"""The beginning of a line with a plan."""
+"""The beginning of a plan's line."""
 
 MOST_NAMED = 3
-"""The most lines of one fault that are named; the rest is counted."""
+"""The most lines that are named for one fault; the others are counted."""
 
 REPEATED = "of a case and process that already stand above, so it doesn't count"
 
 
 @dataclass
 class Contents:
-    """What a journal holds: the records that count, the line of its plan, and the numbers of all others by fault."""
+    """The contents of a journal: valid records, the line of its plan, and the numbers of invalid lines by fault."""
 
     path: Path
     records: list[Record] = field(default_factory=list)
@@ -36,18 +36,18 @@ class Contents:
     faults: dict[str, list[int]] = field(default_factory=dict)
 
     def notices(self) -> list[str]:
-        """Return one line for each fault, with the numbers of its lines."""
+        """Return a notice for each fault, with its line numbers."""
         return [f"{self.path}: {_numbers(lines)} {fault}" for fault, lines in self.faults.items()]
 
     def append(self, records: Sequence[Record]) -> None:
-        """Append the records of one replicate; raises as `write` does."""
+        """Append the records of one replicate; raises CannotWrite like `write`."""
         self.write([encode_line(record) for record in records])
         self.records += records
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Append lines to the file at once; they have reached the disk when this returns.
+        """Append lines to the file; they have reached the disk when this returns.
 
-        Raises CannotWrite if the disk doesn't take all of them; then the journal is as before.
+        Raises CannotWrite if they can't all be written, and leaves the journal as it was.
         """
         with refusing(f"{self.path} can't be written", CannotWrite):
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -58,7 +58,7 @@ class Contents:
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """Return the records that count: those that are ok, and failures that are the last record of their case."""
+    """Return the records that are ok, and failures that are the last record of their case."""
     records = list(records)
     if all(record.status == "ok" for record in records):
         return records
@@ -67,7 +67,7 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 
 def _write(file: int, lines: bytes) -> None:
-    """Write lines at the end of a file, beginning on a new line; if that fails, it is cut to its old length."""
+    """Append lines to a file, from a new line on; on failure cut the file to its old length."""
     end = os.fstat(file).st_size
     try:
         if end and os.pread(file, 1, end - 1) != b"\n":
@@ -82,15 +82,15 @@ def _write(file: int, lines: bytes) -> None:
 
 
 def read(run: Path) -> list[Record]:
-    """Return the records of a run that count, in the order in which they were measured; see `scan`."""
+    """Return the valid records of a run in the order of their measurement; see `scan`."""
     return scan(run).records
 
 
 def scan(run: Path) -> Contents:
     """Return the contents of a run's journal.
 
-    A line that is no record, as one that a kill has torn, doesn't count; the others of its replicate do, because it was
-    written after the rounds. The first of duplicates counts.
+    A broken line, such as one cut off by a kill, is left out; the replicate's other lines count, because all are
+    written after the rounds. Of duplicates the first counts.
     Raises WrongRequest for a line of another schema, or a file that can't be read.
     """
     contents = Contents(run / JOURNAL)
@@ -101,7 +101,7 @@ def scan(run: Path) -> Contents:
 
 
 def _sort(lines: Iterable[bytes], contents: Contents) -> None:
-    """Sort lines into those that count and those that don't."""
+    """Sort lines into valid and invalid ones."""
     known = set[tuple[Case, int]]()
     for number, line in enumerate(lines, start=1):
         line = line.removesuffix(b"\n")

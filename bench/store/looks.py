@@ -1,4 +1,4 @@
-"""What was seen at the models of a run, in its look.json."""
+"""The looks at the models of a run, in its look.json."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from bench.plan.errors import CannotWrite, refusing
 from bench.store import files
 
 LOOK = "look.json"
-"""What was seen at the models of a run: for each point what each process reported, nothing derived."""
+"""The file with what each process reported about the model at each point; nothing in it is derived."""
 
 
 class Times(Struct, frozen=True):
-    """The seconds of a plain call, and those of a profiled one: in all, in each core and other softmax, in layers."""
+    """The seconds of a plain call, and of a profiled one: in total, in each core and other softmax, and in layers."""
 
     plain_s: float
     total_s: float = 0.0
@@ -26,7 +26,7 @@ class Times(Struct, frozen=True):
 
 
 class Tried(Struct, frozen=True):
-    """Whether a model has a setting, why not, and how the core was replaced."""
+    """The result of trying a setting on a model: the status, the reason, and how the core was replaced."""
 
     status: str
     detail: str = ""
@@ -34,10 +34,10 @@ class Tried(Struct, frozen=True):
 
 
 class Seen(Struct, frozen=True):
-    """What one process saw at a model.
+    """The report of one process on a model.
 
-    `untraced` says why there is no graph, and so no core. `kernels` are the operators of attention in a plain call;
-    `has_whole` if one of them computes a whole layer. `paste` has the lines that set the switch of the model's library.
+    `untraced` says why there is no graph, and so no core. `kernels` are the attention operators in a plain call;
+    `has_whole` says that one of them computes a whole layer. `paste` has the lines that set the library's switch.
     """
 
     cores: tuple[Core, ...] = ()
@@ -51,7 +51,7 @@ class Seen(Struct, frozen=True):
 
 
 def save_looks(looks: Mapping[Point, Sequence[Seen]], run: Path) -> None:
-    """Write look.json of a run, in a folder that git leaves out if it is new; raises CannotWrite if that fails."""
+    """Write look.json of a run, and have git ignore a new folder; raises CannotWrite if that fails."""
     is_new = not run.is_dir() or not any(run.iterdir())
     content = [{"point": dataclasses.asdict(point), "processes": to_builtins(seen)} for point, seen in looks.items()]
     with refusing(f"{run / LOOK} can't be written", CannotWrite):

@@ -1,7 +1,7 @@
-"""The metrics: the facts about a case besides its point and its status, each declared here alone.
+"""The metrics: the facts about a case besides its point and its status.
 
-From this table follow the fields that a worker may report and the journal keeps, the columns of a table with their
-types, how the processes of a case are combined, the pictures with their axes, and the table in results/README.md.
+This table determines the fields that workers report and the journal keeps, the columns of tables and their types, how
+a case's processes are combined, the pictures and their axes, and the table in results/README.md.
 """
 
 import itertools
@@ -16,14 +16,14 @@ from bench.plan.case import Case, Point
 from bench.store import roofline
 
 Values = Mapping[str, Any]
-"""Metrics by name: those of one process, or the cells of a row; None or an empty tuple if it was not measured."""
+"""Metrics by name, of one process or one row; None or an empty tuple if not measured."""
 
 Combine = Callable[[str, Sequence[Values]], Any]
 """Returns the value of a row for a metric's name and the metrics of each process in their order."""
 
 
 class Unit(Enum):
-    """The unit of a metric; it decides how people see a value, and where the ticks of an axis stand."""
+    """The unit of a metric; it determines how values are printed, and the ticks of an axis."""
 
     NONE = ""
     SECONDS = "s"
@@ -43,9 +43,9 @@ class Unit(Enum):
 class VerticalAxis:
     """The vertical axis of pictures of a metric.
 
-    `name` begins their file names. `over` names the axes against which the metric is drawn.
-    `low` and `high` name the metrics that are the ends of its interval; empty if it has none.
-    If it is `relative`, values are ratios to the baseline, which is 1; labels and titles may name it as `{baseline}`.
+    `name` is the prefix of their file names. `over` names the horizontal axes.
+    `low` and `high` name the metrics with the ends of its interval; empty if it has none.
+    If it is `relative`, values are ratios to the baseline, which is 1; labels and titles may contain `{baseline}`.
     """
 
     name: str
@@ -62,10 +62,10 @@ class Metric:
     """One metric of a case.
 
     `kind` is the type of its values: float, int, bool, str, or tuple for several texts.
-    A `reported` metric comes from workers and is in the journal, where a line without a value lacks it.
-    A metric that is not `in_table` is no column of a table; one that is `only_ok` is empty unless the case is ok.
+    Workers send a `reported` metric, and the journal keeps it; a line without a value leaves it out.
+    Tables have a column for each metric that is `in_table`; an `only_ok` metric is empty unless the case is ok.
     `combined` computes the row's value from the processes, `derived` from the case and the row's other cells.
-    A metric that is not reported and has neither is a statistic of the timings: `bench.analyse.summary` computes it.
+    A metric that isn't reported, combined or derived is a statistic, which `bench.analyse.summary` computes.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Metric:
 
     @property
     def empty(self) -> Any:
-        """The value if it was not measured."""
+        """The value of a metric that was not measured."""
         return () if self.kind is tuple else None
 
 
@@ -263,14 +263,14 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _TABLE}
 """All metrics by name."""
 
 REPORTED: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.reported}
-"""The metrics that a worker may report, and that a line of the journal has."""
+"""The metrics that a worker may report and that a journal's line holds."""
 
 COLUMNS: Mapping[str, Metric] = {name: metric for name, metric in METRICS.items() if metric.in_table}
-"""The metrics that are a column of a table; `bench.store.table` says which of them results.csv has."""
+"""The metrics with a column in tables; `bench.store.table` says which are in results.csv."""
 
 
 def combine(processes: Sequence[Values], *, is_ok: bool) -> dict[str, Any]:
-    """Return the cells of a row that follow from the reports of the processes of a case."""
+    """Return the cells of a row that combine the reports of the case's processes."""
     return {
         name: _cell(metric, metric.combined(name, processes))
         for name, metric in COLUMNS.items()
@@ -279,12 +279,12 @@ def combine(processes: Sequence[Values], *, is_ok: bool) -> dict[str, Any]:
 
 
 def derive(case: Case, row: Values) -> dict[str, Any]:
-    """Return the cells of a row that follow from its case and its other cells."""
+    """Return the cells of a row that are derived from its case and its other cells."""
     return {name: metric.derived(case, row) for name, metric in COLUMNS.items() if metric.derived}
 
 
 def _cell(metric: Metric, value: Any) -> Any:
-    """Return a value as a cell holds it: several texts with semicolons between them."""
+    """Return a value as a table cell; several texts are joined with semicolons."""
     if metric.kind is tuple:
         return ";".join(value or ()) or None
     return metric.kind(value) if value is not None else None

@@ -1,6 +1,6 @@
-"""The plan of a run, a line of its journal: the points, the implementations, the baseline and the effort.
+"""The plan of a run, a line of its journal: points, implementations, baseline and effort.
 
-A resumed run goes on with its own plan, not with the one that is asked for later.
+A resumed run keeps its own plan, whatever is requested later.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from bench.store.record import SCHEMA_VERSION
 from bench.store.typed import decode
 
 WISHES = ("bound", "within_s")
-"""The values of an effort that a run may go on with in place of its own: how sure its answers should be, and when."""
+"""The values of an effort that a resumed run takes from the new request: the bound and the time."""
 
 WAYS_OUT = "use a new folder, or --extend to add to this one"
 
@@ -40,7 +40,7 @@ class _Line(msgspec.Struct):
 
 
 def encode(sweep: Sweep) -> bytes:
-    """Return the line of a plan without its end."""
+    """Return the line of a plan without a line end."""
     plan = {
         "name": sweep.name,
         "baseline": sweep.baseline,
@@ -57,7 +57,7 @@ def encode(sweep: Sweep) -> bytes:
 
 
 def keep(sweep: Sweep, contents: Contents) -> None:
-    """Add a plan to a journal if it isn't the plan there; raises CannotWrite if the disk doesn't take it."""
+    """Add a plan to a journal unless it is there already; raises CannotWrite if it can't be written."""
     if not contents.plan or of(contents) != sweep:
         line = encode(sweep)
         contents.write([line])
@@ -65,7 +65,7 @@ def keep(sweep: Sweep, contents: Contents) -> None:
 
 
 def load(run: Path) -> Sweep | None:
-    """Return the plan of a run folder, None if nothing was planned there; raises WrongRequest as `of` does."""
+    """Return the plan in a run folder, None if there is none; raises WrongRequest for a broken one."""
     return of(journal.scan(run))
 
 
@@ -85,10 +85,10 @@ def continued(
     extend: bool = False,
     way_out: str = "use another folder",
 ) -> Sweep:
-    """Return the sweep that a run goes on with: its own, or with `extend` the union of its own and the one asked for.
+    """Return the sweep of a resumed run: its own, or with `extend` the union with the requested one.
 
     A run that began without a control stays without one.
-    Raises WrongRequest, with both values, if they differ without `extend`, or if their baselines differ.
+    Raises WrongRequest, with both values, if the sweeps differ without `extend`, or if their baselines differ.
     """
     if own is None:
         return asked
@@ -104,9 +104,9 @@ def continued(
 
 
 def wanted(asked: Request) -> Sweep:
-    """Return the sweep that is asked for, the run folder's own if it holds one and the request fits it.
+    """Return the sweep to measure: the requested one, or the run folder's own if it has one that the request fits.
 
-    Raises WrongRequest if it asks for another sweep without `extend`, or for an extension of no run.
+    Raises WrongRequest for another sweep without `extend`, or for `extend` without a run.
     """
     own = load(asked.run) if asked.run else None
     if own is None or asked.run is None:
@@ -118,9 +118,9 @@ def wanted(asked: Request) -> Sweep:
 
 
 def _changed(own: Sweep, asked: Request) -> Sweep:
-    """Return a run's own sweep, changed as a request says.
+    """Return a run's own sweep with the changes of a request.
 
-    Columns without a named sweep are those of the default sweep, as for a new run.
+    Columns in a request without a sweep are applied to the default sweep, as for a new run.
     """
     rebased = dataclasses.replace(own, baseline=asked.baseline or own.baseline)
     changed = altered(rebased, asked.implementations, asked.effort, asked.path)
@@ -147,7 +147,7 @@ def _union(own: Sweep, asked: Sweep, folder: Path) -> Sweep:
 
 
 def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
-    """Yield the differences of two sweeps, the run's own value first; a different name alone is none."""
+    """Yield the differences of two sweeps, the run's own value first; a different name alone doesn't count."""
     facts = {
         "baseline": [own.baseline, asked.baseline],
         "shard": [str(own.shard or "none"), str(asked.shard or "none")],
@@ -165,15 +165,15 @@ def _differences(own: Sweep, asked: Sweep) -> Iterator[str]:
 
 
 def _counted(points: Collection[Point], others: Collection[Point]) -> str:
-    """Return how many points there are, and one that the others lack."""
+    """Return the number of points, and the name of one that the others lack."""
     lacking = {*points} - {*others}
     lone = next((point.name for point in points if point in lacking), "")
     return f"{len(points)}{f' with {lone}' if lone else ''}"
 
 
 def _sweep(plan: _Plan) -> Sweep:
-    """Return the sweep of a plan; names that this suite doesn't know are those of a run that is only read."""
-    points = tuple(Point(**vars(each)) for each in plan.points)  # msgspec sets only what the line has
+    """Return the sweep of a plan; it may have unknown names, because a run can be read without its implementations."""
+    points = tuple(Point(**vars(each)) for each in plan.points)  # msgspec sets only the line's columns
     effort = Effort(**vars(plan.effort))
     sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, effort, control=plan.control)
     return sweep.sharded(parse_shard(plan.shard)) if plan.shard else sweep

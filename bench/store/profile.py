@@ -1,4 +1,4 @@
-"""A profile: the operators, stages and kernels of one case in one call, in a file beside its trace."""
+"""A profile: the operators, stages and kernels in a call of one case, in a file beside its trace."""
 
 import dataclasses
 import json
@@ -22,20 +22,20 @@ FORWARD, BACKWARD = "forward", "backward"
 """The directions of a stage."""
 
 CORE = "attention core"
-"""The beginning of the names of a graph's stages that are attention."""
+"""The prefix of names of a graph's attention stages."""
 
 STREAM = "stream "
-"""The beginning of the names of a GPU's lanes."""
+"""The prefix of names of a GPU's lanes."""
 
 
 @dataclass(frozen=True)
 class ProfiledOperator:
     """The work of one operator, or of one kernel that Inductor made, in a call: means over the profiled calls.
 
-    `self_s` is the host's time without that of the operators it called, but with that of its launches; `device_s` is
-    the time of the GPU kernels that it launched, None on a CPU. `flops` are those of its own product, convolution or
-    attention, None if it has none. `kernels` are the GPU kernels that it launched. `line` is the line of source that
-    called it, if a graph knows it.
+    `self_s` is its host time with its launches but without the operators it called; `device_s` is the time of the GPU
+    kernels that it launched, None on a CPU. `flops` counts its own product, convolution or attention, None if it has
+    none. `kernels` are the GPU kernels that it launched. `line` is the line of source that called it, if a graph
+    knows it.
     """
 
     name: str
@@ -48,13 +48,13 @@ class ProfiledOperator:
 
     @property
     def time_s(self) -> float:
-        """Its time: the GPU's if the case ran on one, else the host's without the operators it called."""
+        """Its time: GPU time if the case ran on one, else host time without the operators it called."""
         return self.self_s if self.device_s is None else self.device_s
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The time inside one step of the layer in a call, the GPU's if the case ran on one: a mean over profiled calls."""
+    """The time of one step of the layer in a call, the GPU's if the case ran on one: a mean over profiled calls."""
 
     name: str
     direction: str
@@ -76,11 +76,11 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Profile:
-    """A case under torch.profiler: `profiled_s` is the time of a call with the profiler, `timed_s` of one before it.
+    """A case under torch.profiler: `profiled_s` is the time of a call with the profiler, `timed_s` without it, before.
 
-    Both are means, and `operators` and `stages` are of one call on average. `calls` is the number of profiled ones;
-    `kernels` are those of the last one, none on a CPU.
-    Meanwhile other processes used `others_cores` of the `cores` that the case may run on, None if that isn't known.
+    Both are means, and so are `operators` and `stages` of a call. `calls` is the number of profiled calls; `kernels`
+    are those of the last call, none on a CPU.
+    Meanwhile other processes used `others_cores` of the `cores` that the case may run on; None if unknown.
     """
 
     case: Case
@@ -102,10 +102,10 @@ class Profile:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Return the profile of a JSON object; raises ValueError for a foreign one."""
+        """Return the profile in a JSON object; raises ValueError for anything else."""
         place = {"point": values, "implementation": values.get("implementation")}
         profile = convert({**values, "case": place, "origin": values}, cls)
-        point = Point(**vars(profile.case.point))  # msgspec sets only what the file has
+        point = Point(**vars(profile.case.point))  # msgspec sets only the file's columns
         case = Case(point, profile.case.implementation)
         return dataclasses.replace(profile, case=case)  # type: ignore[no-any-return]
 
@@ -123,9 +123,9 @@ def save(profile: Profile, run: Path) -> Path:
 
 
 def load(run: Path) -> list[Profile]:
-    """Return the profiles of a run in the order of their file names, numbers in them by size.
+    """Return the profiles of a run in the natural order of their file names.
 
-    Raises WrongRequest if a file is no profile.
+    Raises WrongRequest for a file that isn't a profile.
     """
     return [_read(path) for path in sorted((run / TRACES).glob(f"*{SUFFIX}"), key=_parts)]
 

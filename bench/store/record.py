@@ -1,6 +1,6 @@
-"""A record, one case in one process with everything that was measured and nothing derived, and its line in the journal.
+"""A record, one case in one process, and its line in the journal.
 
-A line is JSON.
+A line is a JSON object with everything that was measured and nothing derived.
 """
 
 import dataclasses
@@ -23,24 +23,24 @@ from bench.store.metrics import REPORTED
 from bench.store.typed import Amount, Count, Seconds, convert, decode
 
 SCHEMA_VERSION = 13
-"""The version of all files of a run; no other one is read."""
+"""The version of all files of a run; files of other versions aren't read."""
 
 STATUSES = ("ok", "unsupported", "incorrect", "fallback", "oom", "timeout", "crashed", "error", "skipped")
-"""How a case can end; every planned case ends as one of these."""
+"""The ways in which a case can end; every planned case ends in one of them."""
 
 Status = Annotated[str, Meta(pattern=rf"^({'|'.join(STATUSES)})\Z")]
 
 ABSENT = {name: column.absent for name, column in COLUMNS.items() if column.absent is not REQUIRED}
-"""The values of columns that a line leaves out: those of layers that don't use them."""
+"""The values of columns that a line leaves out because its layer doesn't use them."""
 
 
 @dataclass(frozen=True)
 class Samples:
     """The samples of one implementation in one process, as columns of equal length.
 
-    `rounds` are the numbers of the rounds; `timings_s` are the seconds per call of each timing of a sample;
-    `switches` are the involuntary context switches during a sample;
-    `others` is the share of the free cores that other processes kept busy around the sample; `host_s` are the
+    `rounds` has the numbers of the rounds; `timings_s` the seconds per call of each timing of a sample;
+    `switches` the involuntary context switches during a sample;
+    `others` the share of the free cores that other processes kept busy around the sample; `host_s` the
     host's seconds per call on a GPU, empty on a CPU.
     """
 
@@ -51,7 +51,7 @@ class Samples:
     host_s: tuple[Amount, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for columns that don't belong together."""
+        """Raise ValueError for columns of different lengths or repeated rounds."""
         count = len(self.rounds)
         for name, values in vars(self).items():
             if len(values) != count and (values or name != "host_s"):
@@ -65,9 +65,9 @@ class Samples:
         return tuple(min(timings) for timings in self.timings_s)
 
     def rounded(self) -> Self:
-        """Return the samples as a journal holds them: times with seven digits, and what is around them with five.
+        """Return the samples as the journal holds them: times with seven significant digits, the rest with five.
 
-        A clock of nanoseconds tells seven digits of 10 ms.
+        A nanosecond clock resolves seven digits of 10 ms.
         """
         timings_s = tuple(tuple(_digits(each, 7) for each in timings) for timings in self.timings_s)
         others, host_s = (tuple(_digits(each, 5) for each in column) for column in (self.others, self.host_s))
@@ -75,7 +75,7 @@ class Samples:
 
 
 def _digits(value: float, digits: int) -> float:
-    """Return a number with so many significant digits."""
+    """Return a number rounded to a number of significant digits."""
     return float(f"{value:.{digits}g}")
 
 
@@ -91,7 +91,7 @@ class Origin:
 
     @classmethod
     def of(cls, here: Environment, device: str, started_at: str) -> Self:
-        """Return the origin of what is measured on a device of an environment."""
+        """Return the origin of a measurement on a device of an environment."""
         return cls(here.env_id, here.device_name(device), here.identity["torch"], here.context["commit"], started_at)
 
 
@@ -99,9 +99,9 @@ class Origin:
 class Record:
     """One case in one process: one line of the journal.
 
-    `metrics` has a value for each of `bench.store.metrics.REPORTED`, None or an empty tuple if it was not measured.
-    `seed` is that of the weights and inputs; `pid` is the id of the process that measured the case.
-    `own_cause` is False if the case failed and may not be the cause: a resumed run tries it again.
+    `metrics` has a value for each of `bench.store.metrics.REPORTED`, None or an empty tuple if not measured.
+    `seed` is the seed of weights and inputs; `pid` is the id of the process that measured the case.
+    `own_cause` is False if the case failed but may not be the cause: a resumed run tries it again.
     """
 
     case: Case
@@ -131,7 +131,7 @@ METRICS: Mapping[str, Any] = {
 
 
 def reported(name: str, value: Any) -> Any:
-    """Return a metric of a worker; raises ValueError for an unknown name or another value."""
+    """Return a worker's metric; raises ValueError for an unknown name or a value of another type."""
     kind = METRICS.get(name)
     if kind is None:
         raise ValueError(f"unknown metric {name!r}{suggestion(name, METRICS)}; bench/store/metrics.py declares them")
@@ -148,7 +148,7 @@ def check_schema(content: bytes) -> None:
 
 
 def check_version(version: int) -> None:
-    """Raise WrongRequest if this suite doesn't read files of a version, with what does."""
+    """Raise WrongRequest for a version of files that this suite doesn't read, and say which suite does."""
     if version != SCHEMA_VERSION:
         reader = "update the suite"
         if version < SCHEMA_VERSION:
@@ -175,7 +175,7 @@ Line: Any = msgspec.defstruct(
     ],
     kw_only=True,
 )
-"""What a line has."""
+"""The fields of a line."""
 
 
 TEXTS = ("implementation", *(name for name in POINT_COLUMNS if COLUMNS[name].kind is ValueKind.TEXT))
@@ -183,7 +183,7 @@ TEXTS = ("implementation", *(name for name in POINT_COLUMNS if COLUMNS[name].kin
 
 
 def encode_line(record: Record) -> bytes:
-    """Return the line of a record without its end; raises ValueError for a number that JSON can't hold."""
+    """Return the line of a record without a line end; raises ValueError for a number that JSON can't hold."""
     case = {name: value for name, value in record.case.columns().items() if name not in ABSENT or value != ABSENT[name]}
     facts = {"detail": record.detail, **record.metrics, **{name: getattr(record, name) for name in SESSION}}
     columns = {each.name: getattr(record.samples, each.name) for each in dataclasses.fields(Samples)}
@@ -202,7 +202,7 @@ def encode_line(record: Record) -> bytes:
 def decode_line(content: bytes) -> Record:
     """Return the record of a line.
 
-    Raises WrongRequest for another schema, ValueError for anything else that is no line.
+    Raises WrongRequest for another schema, ValueError for any other invalid line.
     """
     check_schema(content)
     line = decode(Line, content)

@@ -1,4 +1,4 @@
-"""The roofline of a row: its work, its rate, the ceilings of its device, and how near it comes to them."""
+"""The roofline of a row: its work, its rate, its device's ceilings, and the share of them that it reaches."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,11 @@ from bench.plan.case import Case, Point
 from bench.plan.work import Roof, Work
 
 CEILING_FLOPS, CEILING_BYTES = "ceiling_flops_per_s", "ceiling_bytes_per_s"
-"""The metrics that hold a device's ceilings as they were known when a case was measured."""
+"""The metrics with the device's ceilings, as known when the case was measured."""
 
 
 def work_of(point: Point, row: Mapping[str, Any]) -> Work | None:
-    """Return the work of a call from its row, or else by the formulas of its layer; None if neither has it."""
+    """Return the work of a call from its row, or from its layer's formulas; None if neither has it."""
     operations, moved = row.get("flops"), row.get("least_bytes")
     if not (operations and moved) and point.layer in layers.LAYERS:
         operations, moved = layers.flops(point), layers.least_bytes(point)
@@ -32,9 +32,9 @@ def flops_per_s(case: Case, row: Mapping[str, Any]) -> float | None:
 
 
 def roofline_share(case: Case, row: Mapping[str, Any]) -> float | None:
-    """Return the least time of a case by its ceilings over its latency; None if either isn't known, or above 1.
+    """Return a case's least time by the ceilings over its latency; None if either is unknown or the ratio is above 1.
 
-    A case above its ceilings has its bytes in a cache, or the ceilings were measured in a slower state.
+    A case above its ceilings reads from a cache, or the ceilings were measured in a slower state.
     """
     work, roof, latency_s = work_of(case.point, row), roof_of(row), row.get("latency_s")
     share = roof.least_s(work) / latency_s if work and roof and latency_s else None

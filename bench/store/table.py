@@ -1,6 +1,6 @@
 """The table of results, one row per case, in memory and as results.csv.
 
-In memory it has what a journal says; results.csv has the columns that people read.
+In memory it has everything in the journal; results.csv has the columns that people read.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from bench.store.record import TEXTS, Origin, check_version
 RESULTS = "results.csv"
 
 END = "\r\n"
-"""The end of a line of results.csv, as RFC 4180 has it."""
+"""The line end of results.csv, as in RFC 4180."""
 
 TEXT: Final = "string"
 WHOLE: Final = "Int64"
@@ -48,7 +48,7 @@ COLUMNS: dict[str, str] = {
     **{each.name: TEXT for each in dataclasses.fields(Origin)},
     "schema_version": WHOLE,
 }
-"""Every column of a table with its pandas type; a number that doesn't apply is missing, never 0."""
+"""Every column of a table with its pandas type; a number that doesn't apply is missing, not 0."""
 
 FILE = (
     *CASE_COLUMNS,
@@ -87,16 +87,16 @@ FILE = (
     "commit",
     "schema_version",
 )
-"""The columns of results.csv in order, the same for every run; those that apply to no row of it are empty."""
+"""The columns of results.csv in order, the same for every run; columns that apply to no row are empty."""
 
 
 def save(table: pd.DataFrame, run: Path) -> None:
-    """Replace the run's results.csv by the table, at once or not at all; raises OSError if it can't be written."""
+    """Replace the run's results.csv atomically; raises OSError if it can't be written."""
     files.replace(run / RESULTS, as_csv(table))
 
 
 def as_csv(table: pd.DataFrame, columns: Sequence[str] = FILE) -> bytes:
-    """Return these columns of a table as results.csv has them."""
+    """Return columns of a table as CSV in the format of results.csv."""
     return table[[*columns]].to_csv(index=False, lineterminator=END).encode(errors="backslashreplace")
 
 
@@ -108,8 +108,8 @@ def of_rows(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def load(path: str | Path) -> pd.DataFrame:
     """Return the results of a run folder or of a results file, one row per case, with the types of COLUMNS.
 
-    Columns that are not in FILE are empty. Raises WrongRequest for a path without results, a file without rows, and one
-    of another schema.
+    Columns that are not in FILE are empty. Raises WrongRequest for a path without results, a file without rows, or a
+    file of another schema.
     """
     file = Path(path) / RESULTS if Path(path).is_dir() else Path(path)
     try:
@@ -145,13 +145,13 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
 
 
 def baseline_of(table: pd.DataFrame) -> str | None:
-    """Return the implementation that all speed-ups of a table refer to, None if the table doesn't name exactly one."""
+    """Return the implementation that all speed-ups of a table refer to; None unless the table names exactly one."""
     names = table["baseline"].dropna().unique()
     return str(names[0]) if len(names) == 1 else None
 
 
 def without_control(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of implementations."""
+    """Return the table without the control's rows."""
     return table[table["implementation"] != CONTROL]
 
 
@@ -162,7 +162,7 @@ def cases(table: pd.DataFrame) -> list[Case]:
 
 
 def visible(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table that shows the control characters of its texts, which quote other programs."""
+    """Return a table with the control characters in its texts escaped, because they quote other programs."""
     shown: pd.DataFrame = table.apply(lambda column: _visible(column) if column.dtype == TEXT else column)
     return shown
 
@@ -173,7 +173,7 @@ def _visible(column: "pd.Series[Any]") -> "pd.Series[Any]":
 
 
 def typed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with the columns and types of COLUMNS; a column that it lacks is empty."""
+    """Return the table with the columns and types of COLUMNS; missing columns are empty."""
     table = table.reindex(columns=[*COLUMNS])
     return pd.DataFrame({name: _column(table[name], kind) for name, kind in COLUMNS.items()}, index=table.index)
 

@@ -1,4 +1,4 @@
-"""Values from a file or another process, checked by declared types."""
+"""Values from a file or another process, checked against declared types."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def decode(kind: type[T], content: bytes) -> T:
-    """Return JSON as a type; raises ValueError with the place and the rule that was broken."""
+    """Return JSON as a type; raises ValueError with the place of the mistake and the broken rule."""
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, RecursionError):  # half of a surrogate pair too, as Python writes it
@@ -39,7 +39,7 @@ def plain(content: bytes) -> Any:
 
 
 def convert(value: Any, kind: Any, name: str = "") -> Any:
-    """Return a value as a type; raises ValueError as `decode` does, for which the value has a name."""
+    """Return a value as a type; raises ValueError like `decode`, with the value's name."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""Base units as text for people: three significant digits, and an empty text if a number is missing."""
+"""Numbers in base units as text for people: three significant digits, empty for a missing number."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -26,12 +26,12 @@ def is_missing(value: Number) -> bool:
 
 
 def seconds(value_s: Number, *, trim: bool = False) -> str:
-    """Return a time as `3.21 ms`; with `trim`, without zeros at its end, as `20 ms`."""
+    """Return a time such as `3.21 ms`; with `trim`, without trailing zeros: `20 ms`."""
     return "" if is_missing(value_s) else _scaled(float(value_s), TIME_UNITS, trim)
 
 
 def size(value_bytes: Number, *, trim: bool = False) -> str:
-    """Return a number of bytes as `12.4 MiB`, in binary units; bytes below 1 KiB are whole."""
+    """Return a number of bytes in binary units, such as `12.4 MiB`; below 1 KiB it is a whole number."""
     if is_missing(value_bytes):
         return ""
     if abs(value_bytes) < 2**10:
@@ -40,12 +40,12 @@ def size(value_bytes: Number, *, trim: bool = False) -> str:
 
 
 def rate(value: Number, unit: str, *, trim: bool = False) -> str:
-    """Return a rate as `1.23 TFLOP/s`, in decimal multiples of its unit; with `trim`, without zeros at its end."""
+    """Return a rate in decimal multiples of its unit, such as `1.23 TFLOP/s`; with `trim`, without trailing zeros."""
     return "" if is_missing(value) else _scaled(float(value), [(p + unit, scale) for p, scale in RATE_PREFIXES], trim)
 
 
 def ratio(value: Number, *, trim: bool = False) -> str:
-    """Return a ratio as `1.23x`, with two decimals from 0.1 to 10, so that usual ratios align."""
+    """Return a ratio such as `1.23x`, with two decimals from 0.1 to 10, so that usual ratios align."""
     if is_missing(value):
         return ""
     usual = 0.1 <= value < 9.995
@@ -69,7 +69,7 @@ def count(value: Number) -> str:
 
 
 def formatted(value: Number, unit: Unit, *, trim: bool = False) -> str:
-    """Return a value in its unit; with `trim`, without zeros at its end."""
+    """Return a value in its unit; with `trim`, without trailing zeros."""
     return "" if is_missing(value) else FORMATS[unit](value, trim)
 
 
@@ -79,7 +79,7 @@ def half_width(low: Number, high: Number) -> str:
 
 
 def duration(value_s: Number) -> str:
-    """Return a waiting time as `45s`, `2m10s`, `3m` or `1h05m`."""
+    """Return a duration such as `45s`, `2m10s`, `3m` or `1h05m`."""
     if is_missing(value_s):
         return ""
     whole = max(0, round(value_s))
@@ -92,7 +92,7 @@ def duration(value_s: Number) -> str:
 def significant(value: float, *, digits: int = DIGITS, trim: bool = False) -> str:
     """Return a number with `digits` significant digits, but always with all digits before the point.
 
-    `trim` drops zeros at the end. The text is never a power of ten.
+    `trim` drops trailing zeros. The text never has an exponent.
     """
     rounded = _rounded(value, digits)
     decimals = digits - 1 - math.floor(math.log10(abs(rounded))) if rounded else 0
@@ -109,7 +109,7 @@ def _scaled(value: float, units: Sequence[tuple[str, float]], trim: bool) -> str
 
 
 def _rounded(value: float, digits: int) -> float:
-    # what stands before the point stays: 1023 KiB is not 1020 KiB
+    # digits before the point stay: 1023 KiB is not 1020 KiB
     return float(f"{value:.0f}") if abs(value) >= 10**digits else float(f"{value:.{digits - 1}e}")
 
 
@@ -127,4 +127,4 @@ FORMATS: Mapping[Unit, Callable[[Any, bool], str]] = {
     Unit.SHARE: lambda value, trim: percent(value, trim=trim),
     Unit.COUNT: lambda value, _trim: count(value),
 }
-"""How a value of each unit is written."""
+"""The function that writes a value of each unit."""

@@ -1,11 +1,11 @@
 """The core of attention, one implementation per file: `attend(q, k, v, scale) -> o` on `[B, H, N, D]`.
 
-The keywords mean what they mean for `F.scaled_dot_product_attention`. `mask` is None or "causal": query i sees the keys
-0 to i. `attn_mask` is broadcast to `[B, H, Nq, Nk]`: a key takes part where it is True, or a floating one is added to
-the scores. With `enable_gqa` k and v have fewer heads, each for a group of consecutive heads of q; `impls.contract`
-repeats them for a core without it.
-A query whose keys are all hidden gives zeros, but for `eager.attend`, whose layers have none.
-Here is what the cores share.
+The keywords have the same meaning as in `F.scaled_dot_product_attention`. `mask` is None or "causal": query i sees the
+keys 0 to i. `attn_mask` is broadcast to `[B, H, Nq, Nk]`: a boolean mask is True at visible keys, a floating one is
+added to the scores. With `enable_gqa` k and v have fewer heads, each for a group of consecutive heads of q;
+`impls.contract` repeats them for a core without it.
+A query whose keys are all hidden gives zeros, except in `eager.attend`, whose layers have no such query.
+This module has the functions that cores share.
 """
 
 import torch
@@ -13,9 +13,9 @@ from torch import Tensor
 
 
 def hidden(queries: int, keys: int, device: torch.device, first_key: int = 0) -> Tensor:
-    """Return a boolean tensor `[queries, keys]` that is True at the keys that a query may not see.
+    """Return a boolean causal mask `[queries, keys]`, True at hidden keys.
 
-    `first_key` is the index of the first of these keys among all keys.
+    `first_key` is the index of the first key among all keys.
     """
     query = torch.arange(queries, device=device)[:, None]
     key = torch.arange(first_key, first_key + keys, device=device)
@@ -23,9 +23,9 @@ def hidden(queries: int, keys: int, device: torch.device, first_key: int = 0) ->
 
 
 def hide(scores: Tensor, mask: str | None, attn_mask: Tensor | None = None, first_key: int = 0) -> Tensor:
-    """Return scores `[..., queries, keys]` with both masks: minus infinity at the keys that a query may not see.
+    """Return scores `[..., queries, keys]` with both masks applied: minus infinity at hidden keys.
 
-    `first_key` is the index of the first of these keys among all keys.
+    `first_key` is the index of the first key among all keys.
     If both masks are None, the scores are returned unchanged.
     """
     queries, keys = scores.shape[-2:]
@@ -33,7 +33,7 @@ def hide(scores: Tensor, mask: str | None, attn_mask: Tensor | None = None, firs
         scores = scores.masked_fill(hidden(queries, keys, scores.device, first_key), float("-inf"))
     if attn_mask is None:
         return scores
-    if attn_mask.shape[-1] > 1:  # otherwise it is the same for all keys
+    if attn_mask.shape[-1] > 1:  # else it is the same for all keys
         attn_mask = attn_mask[..., first_key : first_key + keys]
     if attn_mask.dtype == torch.bool:
         return scores.masked_fill(~attn_mask, float("-inf"))

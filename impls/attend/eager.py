@@ -28,9 +28,9 @@ def attend_safely(
     q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None = None, attn_mask: Tensor | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the same, with zeros for a query whose keys are all hidden, as torch's function has.
+    """Return the result of `attend`, with zeros for a query whose keys are all hidden, like torch's function.
 
-    This takes two more passes over the scores. It is used in modules of packages, whose masks may have such queries.
+    This takes two more passes over the scores. Modules of packages use it, because their masks may have such queries.
     """
     if attn_mask is None:
         return attend(q, k, v, scale, mask=mask, enable_gqa=enable_gqa)

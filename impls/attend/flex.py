@@ -13,8 +13,8 @@ from impls.contract import Implementation, Unsupported, with_attend
 def adapt(layer: nn.Module) -> Implementation:
     """Return the layer with `flex_attention(q, k, v, scale=scale)`, and a block mask if the layer is causal.
 
-    The block mask is made once for each number of tokens, in the first call. An `attn_mask` changes the scores, and
-    another tensor of the same shape is not compiled anew.
+    The block mask is made once for each number of tokens, in the first call. An `attn_mask` changes the scores; another
+    mask of the same shape needs no recompilation.
     Raises `Unsupported` for a layer whose core can't be replaced.
     Source: `torch.nn.attention.flex_attention`, PyTorch documentation.
     """
@@ -45,7 +45,7 @@ def _sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
 
 
 def _masking(attn_mask: Tensor) -> Callable[..., Tensor]:
-    """Return the `score_mod` that hides the keys where a mask `[B, H, Nq, Nk]` is False, or adds a floating mask.
+    """Return the `score_mod` that applies a mask `[B, H, Nq, Nk]`: boolean, True at visible keys, or floating.
 
     Raises `Unsupported` if the mask needs a gradient on the CPU, where flex_attention has none.
     """

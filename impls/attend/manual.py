@@ -1,4 +1,4 @@
-"""The steps of the articles one by one, head by head."""
+"""The steps of introductory articles one by one, head by head."""
 
 import torch
 from torch import Tensor
@@ -28,13 +28,13 @@ def _head(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: str | None, attn_
     scores = (q @ k.transpose(-2, -1)) * scale  # [B, Nq, Nk]
     scores = hide(scores, mask, attn_mask)
     maximum = scores.amax(dim=-1, keepdim=True)
-    if attn_mask is not None:  # a query may see no key: then the maximum is minus infinity, and the sum of weights 0
+    if attn_mask is not None:  # a query without keys has maximum minus infinity and sum 0
         maximum = maximum.clamp(min=torch.finfo(scores.dtype).min)
     weights = torch.exp(scores - maximum)
-    del maximum  # it must not live at the peak of memory
+    del maximum  # free it before the peak of memory
     total = weights.sum(dim=-1, keepdim=True)
     if attn_mask is not None:
-        total = total.clamp(min=1)  # the largest score has the weight 1, so no other sum is below
+        total = total.clamp(min=1)  # other sums are at least 1, the largest weight
     weights = weights / total
     return weights @ v  # [B, Nq, Dv]
 

@@ -20,7 +20,7 @@ def attend(
     Source: Milakov and Gimelshein 2018, arXiv 1805.02867; Rabe and Staats 2021, arXiv 2112.05682.
     """
     q = q * scale
-    # finite, and no larger than any score that isn't hidden
+    # finite, and at most any visible score
     maximum = q.new_full((*q.shape[:-1], 1), torch.finfo(q.dtype).min)  # [B, H, Nq, 1]
     total = q.new_zeros((*q.shape[:-1], 1))  # [B, H, Nq, 1]
     output = q.new_zeros((*q.shape[:-1], v.shape[-1]))  # [B, H, Nq, Dv]
@@ -34,7 +34,7 @@ def attend(
         output = output * correction + weights @ v_block
         maximum = new_maximum
     if attn_mask is not None:
-        total = total.clamp(min=1)  # 0 if a query sees no key; the largest score has the weight 1
+        total = total.clamp(min=1)  # 0 only if a query sees no key, because the largest weight is 1
     return output / total
 
 

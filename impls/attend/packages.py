@@ -1,6 +1,6 @@
 """Kernels of packages: FlashAttention 2, 3 and 4, and memory_efficient_attention of xformers.
 
-Each gets the package's function first, then what an attend gets.
+Each function takes the package's function first, then the arguments of an attend.
 """
 
 from collections.abc import Callable
@@ -15,10 +15,10 @@ from impls.contract import Adapt, Attend, Implementation, Unresolved, Unsupporte
 from impls.packing import Packing
 
 REFUSALS = (AssertionError, NotImplementedError, ValueError, RuntimeError)
-"""What a package raises for a core that it doesn't take, with its reason."""
+"""The errors by which packages reject a core."""
 
 FAILURES = (torch.OutOfMemoryError, torch.AcceleratorError)
-"""RuntimeErrors that say nothing about what a package takes."""
+"""RuntimeErrors that don't mean that a package rejects a core."""
 
 
 def flash(
@@ -53,14 +53,14 @@ def efficient(
 
 @cache
 def _lower_triangular() -> Any:
-    """Return the causal mask of xformers, which is an object of its own."""
+    """Return the causal mask of xformers, which is an object of its own class."""
     return imported("xformers.ops:LowerTriangularMask", "the causal mask of xformers")()
 
 
 def of_package(name: str, call: Callable[..., Tensor]) -> Adapt:
     """Return the adapter of an implementation that calls its package's function.
 
-    A package that can't be imported, and what it refuses, is `Unsupported` in its own words.
+    It raises `Unsupported`, with the package's message, if the package can't be imported or rejects a core.
     """
     path = IMPLEMENTATIONS[name].function
 
@@ -75,7 +75,7 @@ def of_package(name: str, call: Callable[..., Tensor]) -> Adapt:
 
 
 def _refusing(path: str, function: Callable[..., Any], call: Callable[..., Tensor]) -> Attend:
-    """Return the attend that raises `Unsupported`, in one line, for what the package refuses."""
+    """Return an attend that raises `Unsupported` with the package's reason if the package rejects the core."""
 
     @wraps(call)
     def attend(*qkv_scale: Any, **asked: Any) -> Tensor:
@@ -97,7 +97,7 @@ def _tokens_first(*tensors: Tensor) -> list[Tensor]:
 
 
 def _first(result: Any) -> Tensor:
-    """Return the output of a function that may return others beside it."""
+    """Return the first result of a function that may return several."""
     output: Tensor = result if isinstance(result, Tensor) else result[0]
     return output
 

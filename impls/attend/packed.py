@@ -1,6 +1,6 @@
 """Cores for packed items: q, k and v `[1, H, T, D]` with the tokens of all items -> o `[1, H, T, D]`.
 
-A token attends to those of its own item; with a causal mask to itself and those before it there.
+A token attends to the tokens of its own item; with a causal mask, to itself and earlier ones.
 """
 
 import torch
@@ -19,7 +19,7 @@ def attend_by_item(
     q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the cores of the items, computed one after the other by `scaled_dot_product_attention`."""
+    """Return the core's output, computed item by item with `scaled_dot_product_attention`."""
     parts = [
         sdpa.attend(q[:, :, begin:end], k[:, :, begin:end], v[:, :, begin:end], scale, mask=mask, enable_gqa=enable_gqa)
         for begin, end in packing.spans
@@ -32,7 +32,7 @@ def attend_nested(
 ) -> Tensor:
     """Return `scaled_dot_product_attention` of nested tensors with the jagged layout.
 
-    Torch takes only contiguous ones, so that q, k and v are copied. Raises `Unsupported` for a causal mask on a CPU.
+    q, k and v are copied, because torch takes only contiguous ones. Raises `Unsupported` for a causal mask on a CPU.
     Source: `torch.nested`, PyTorch documentation.
     """
     if mask == CAUSAL and q.device.type == "cpu":
@@ -47,7 +47,7 @@ def attend_nested(
 
 
 def _jagged(packing: Packing, _mask: str) -> tuple[Tensor, dict[str, int]]:
-    """Return the offsets in the type that nested tensors take, and the bounds of the lengths, which torch would ask."""
+    """Return the offsets in the dtype of nested tensors, and the least and largest length, else computed by torch."""
     return packing.offsets.long(), {"min_seqlen": min(packing.lengths), "max_seqlen": max(packing.lengths)}
 
 
@@ -57,10 +57,10 @@ attend_nested.apart = _jagged  # type: ignore[attr-defined]  # functions take at
 def attend_varlen(
     q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None
 ) -> Tensor:
-    """Return torch's `varlen_attn`, which takes packed items as FlashAttention's function for them does.
+    """Return torch's `varlen_attn`, which takes packed items like FlashAttention's varlen function.
 
-    Raises `Unsupported` on a CPU, and for types of more than two bytes. Fewer heads of keys are repeated: torch before
-    2.12 takes none.
+    Raises `Unsupported` on a CPU, and for dtypes of more than two bytes. Grouped heads are repeated, because torch
+    before 2.12 doesn't take them.
     Source: `torch.nn.attention.varlen`, PyTorch documentation.
     """
     _check_varlen(q)
@@ -79,9 +79,9 @@ def _check_varlen(q: Tensor) -> None:
 
 
 def adapt_flex(layer: nn.Module, *, build: str = "batch") -> Implementation:
-    """Return the layer with `flex_attention` and a mask of documents: a query sees the keys of its own item.
+    """Return the layer with `flex_attention` and a document mask: a query sees the keys of its own item.
 
-    The block mask is built once for each batch, or with `build=call` in each call.
+    The block mask is built once per batch, or with `build=call` in each call.
     Raises `Unsupported` for a layer whose core can't be replaced.
     Source: `torch.nn.attention.flex_attention`, PyTorch documentation.
     """

@@ -1,6 +1,6 @@
 """PyTorch's scaled_dot_product_attention, with the backend that PyTorch chooses or with a fixed one.
 
-With FlashAttention of a package, which `impls.lookup.activate` registers, `adapt_flash` runs that.
+If `impls.lookup.activate` has registered a package's FlashAttention, `adapt_flash` runs that one.
 """
 
 import warnings
@@ -20,14 +20,14 @@ from impls.contract import Attend, Unsupported, repeated, with_attend
 ON_GPUS_ALONE = (SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 
 MISSING_KERNEL = ("No available kernel", "No viable backend")
-"""What torch says if no backend that is allowed can compute a core."""
+"""Words in torch's errors if no allowed backend can compute a core."""
 
 
 @contextmanager
 def explained(prefix: str = "") -> Iterator[None]:
-    """Raise `Unsupported` with all of torch's reasons if no backend that is allowed can compute a core inside.
+    """Raise `Unsupported` with all of torch's reasons if no allowed backend can compute a core inside.
 
-    Torch gives the reasons, one per backend, as warnings: no warning that comes inside is shown.
+    torch gives the reasons as warnings, one per backend, so no warning from inside is shown.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -42,7 +42,7 @@ def explained(prefix: str = "") -> Iterator[None]:
 
 
 def lacks_kernel(error: RuntimeError) -> bool:
-    """Return whether torch raised an error because no backend that is allowed can compute a core."""
+    """Return whether torch raised an error because no allowed backend can compute a core."""
     return any(words in str(error) for words in MISSING_KERNEL)
 
 
@@ -52,7 +52,7 @@ def attend(
 ) -> Tensor:  # fmt: skip
     """Return `F.scaled_dot_product_attention(q, k, v, scale=scale)`, with `is_causal` for a causal mask.
 
-    With fewer heads of keys, `gqa` is "built-in", which is torch's `enable_gqa`, or "repeat", which copies them first.
+    With fewer key heads, `gqa` is "built-in" for torch's `enable_gqa`, or "repeat" to copy the heads first.
     q `[B, H, Nq, D]`, k `[B, H, Nk, D]`, v `[B, H, Nk, Dv]`, result `[B, H, Nq, Dv]`.
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
@@ -71,7 +71,7 @@ def pinned(backend: SDPBackend) -> Attend:
     """Return the attend that allows only one backend.
 
     It raises `Unsupported` with torch's own reasons if that backend can't compute the core.
-    Choosing the backend takes some microseconds of Python per call, which a timing includes.
+    Choosing the backend takes a few microseconds of Python per call, which timings include.
     """
 
     @wraps(attend)

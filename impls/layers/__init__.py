@@ -1,7 +1,6 @@
-"""The layers, each written once and plainly: the reference for every implementation.
+"""The layers, written plainly as the reference for every implementation.
 
-`split_heads` and `merge_heads` convert between heads that are side by side in the channels and heads as a separate
-dimension.
+`split_heads` and `merge_heads` convert between heads in the channels and heads in a dimension of their own.
 """
 
 from torch import Tensor

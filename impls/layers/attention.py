@@ -1,4 +1,4 @@
-"""Multi-head attention as models have it: a context, a bias, windows, norms, rotary embeddings, grouped heads."""
+"""Multi-head attention with the options of common models: context, bias, windows, norms, rotary, grouped heads."""
 
 import math
 from typing import Any
@@ -16,33 +16,33 @@ NORMS = {"none": nn.Identity, "rms": nn.RMSNorm, "layer": nn.LayerNorm}
 """The norms of queries and keys by the values of `qk_norm`."""
 
 NORM_EPS = 1e-6
-"""What the norms add to the mean square, as timm's norms do."""
+"""The epsilon of the norms, as in timm."""
 
 NORM_WEIGHTS, TABLE_SD = (1.0, 2.0), 1.0
-"""The least and the largest weight of norms, and the standard deviation of a table of biases, where the layer is
-measured: initially they are all the same, or nearly zero."""
+"""The range of the norms' weights, and the standard deviation of the bias table, when the layer is measured; initially
+they are all the same, or nearly zero."""
 
 ROPE_BASE = 10_000
 """The base of the wavelengths of rotary embeddings (Su et al. 2021, arXiv 2104.09864, section 3.2.2)."""
 
 
 class Attention(nn.Module):
-    """Multi-head attention with an output projection; with the defaults it is timm's `Attention`, with its weights.
+    """Multi-head attention with an output projection; with the defaults it equals timm's `Attention`, with its weights.
 
-    x `[B, N, dim]` -> y `[B, N, chan]`. If `num_kv_tokens` is given, keys and values come from a context
-    `[B, M, context_dim]`, the second input. If items have different `lengths`, the last input says which tokens are
-    padding, `[B, N]`, boolean; a core that takes packed items gets x as `[1, T, dim]`, without that.
+    x `[B, N, dim]` -> y `[B, N, chan]`. If `num_kv_tokens` is given, keys and values come from the second input, a
+    context `[B, M, context_dim]`. If items have different `lengths`, the last input is a boolean mask `[B, N]`, True at
+    padding; with a core that takes packed items, x is `[1, T, dim]` and there is no such mask.
     D is `chan / num_heads`; keys and values have `num_kv_heads` heads, each for a group of consecutive heads of
     queries.
 
     `qk_norm` ("none", "rms", "layer") normalises queries and keys over D, with learned weights.
-    The last s² of N tokens form the largest square grid that N holds; those before it, such as a class token, have no
-    place. `rope` ("none", "axial") rotates queries and keys by their place, `attn_bias` ("none", "relative", "alibi")
-    adds to the scores by the places of both. `window_size` cuts the grid into windows of so many tokens a side, and
-    tokens attend to those of their window; places are those in the window then.
+    The last s² of N tokens form the largest square grid that fits; tokens before it, such as a class token, have no
+    position. `rope` ("none", "axial") rotates queries and keys by their position, `attn_bias` ("none", "relative",
+    "alibi") adds a bias by the positions of both. `window_size` splits the grid into windows of that many tokens per
+    side; tokens attend within their window, and positions are relative to it.
     `mask` is "none" or "causal".
-    Raises ValueError if `chan` is not divisible by `num_heads`, or that not by `num_kv_heads`.
-    Sources: timm's `Attention` (`timm/layers/attention.py`), and those that the functions below name.
+    Raises ValueError if `chan` is not divisible by `num_heads`, or `num_heads` by `num_kv_heads`.
+    Sources: timm's `Attention` (`timm/layers/attention.py`), and the ones that the functions below name.
     """
 
     attend: Attend
@@ -96,7 +96,7 @@ class Attention(nn.Module):
         self.attend = fitted(eager.attend, self)
 
     def _place(self, tokens: int, width: int) -> None:
-        """Make what follows from the places of tokens: angles of the rotation, and a bias or its table."""
+        """Make the tensors that depend on positions: the angles of the rotation, and a bias or its table."""
         if self.rope == "axial":
             self.register_buffer("sin", axial_angles(tokens, width).sin(), persistent=False)
             self.register_buffer("cos", axial_angles(tokens, width).cos(), persistent=False)
@@ -110,7 +110,7 @@ class Attention(nn.Module):
             self.register_buffer("alibi", alibi(tokens, self.num_heads), persistent=False)
 
     def draw_weights(self) -> None:
-        """Change the initial weights with which a kernel that leaves out a norm or a bias would hardly be off."""
+        """Redraw weights whose initial values would hide that an implementation skips a norm or a bias."""
         for name, weight in self.named_parameters():
             if name == "relative_position_bias_table":
                 nn.init.normal_(weight, std=TABLE_SD)
@@ -144,13 +144,13 @@ class Attention(nn.Module):
         return q, k, v
 
     def asked(self, *others: Tensor) -> dict[str, Any]:
-        """Return what the core gets beside q, k, v and the scale, in the meaning of scaled_dot_product_attention."""
+        """Return the keywords of a call of the core."""
         asked: dict[str, Any] = {"enable_gqa": True} if "enable_gqa" in self.asks else {}
         padding = others if self.lengths != FIXED else ()
         return {**asked, **packing.asked(self, padding, self.bias())}
 
     def bias(self) -> Tensor | None:
-        """Return what is added to the scores, `[1, H, N, N]`, None if there is no bias."""
+        """Return the bias that is added to the scores, `[1, H, N, N]`; None without one."""
         if self.attn_bias == "relative":
             return relative_bias(self.relative_position_bias_table, self.relative_position_index, self.prefix)
         return self.alibi if self.attn_bias == "alibi" else None
@@ -168,16 +168,16 @@ def windows(x: Tensor, size: int) -> Tensor:
 
 
 def undone(y: Tensor, size: int, tokens: int) -> Tensor:
-    """Return windows as tokens of the grid, the inverse of `windows`."""
+    """Return windows as tokens of the grid; the inverse of `windows`."""
     count = math.isqrt(tokens) // size
     grid = y.reshape(-1, count, count, size, size, y.shape[2])
     return grid.transpose(2, 3).reshape(-1, tokens, y.shape[2])
 
 
 def axial_angles(tokens: int, width: int) -> Tensor:
-    """Return the angles `[s², D]` of a rotary embedding in two dimensions: half of a head for the row, half the column.
+    """Return the angles `[s², D]` of a two-dimensional rotary embedding: half of D for the row, half for the column.
 
-    Each pair of neighbouring numbers is turned by the place over a wavelength. D must be a multiple of 4.
+    Each pair of neighbouring channels is rotated by position times frequency. D must be a multiple of 4.
     Source: timm's `RotaryEmbeddingCat` with `in_pixels=False` (`timm/layers/pos_embed_sincos.py`).
     """
     side, bands = math.isqrt(tokens), width // 4
@@ -190,7 +190,7 @@ def axial_angles(tokens: int, width: int) -> Tensor:
 
 
 def rotated(heads: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
-    """Return queries or keys `[B, H, N, D]` turned by the angles of the last tokens; those before keep theirs.
+    """Return queries or keys `[B, H, N, D]` with the last tokens rotated by the angles, and earlier ones unchanged.
 
     Source: timm's `apply_rot_embed_cat`, after Su et al. 2021 (arXiv 2104.09864, equation 34).
     """
@@ -202,7 +202,7 @@ def rotated(heads: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
 
 
 def relative_index(side: int) -> Tensor:
-    """Return for each pair of tokens of a grid the row of the table that their offset has, `[s², s²]`.
+    """Return `[s², s²]`: for each pair of tokens in a grid, the row of the bias table for their offset.
 
     Source: Swin Transformer's `WindowAttention`.
     """
@@ -212,13 +212,13 @@ def relative_index(side: int) -> Tensor:
 
 
 def relative_bias(table: Tensor, index: Tensor, prefix: int) -> Tensor:
-    """Return the bias `[1, H, N, N]` of a table `[(2s-1)², H]`; it is zero for the tokens before the grid."""
+    """Return the bias `[1, H, N, N]` from a table `[(2s-1)², H]`; it is zero for tokens before the grid."""
     bias = table[index.flatten()].view(*index.shape, -1).permute(2, 0, 1).unsqueeze(0)
     return nn.functional.pad(bias, (prefix, 0, prefix, 0)) if prefix else bias.contiguous()
 
 
 def alibi(tokens: int, heads: int) -> Tensor:
-    """Return the bias `[1, H, N, N]` that falls with the distance of two tokens: -2^(-8(h+1)/H) · |i - j|.
+    """Return the bias `[1, H, N, N]` that decreases with the distance of two tokens: -2^(-8(h+1)/H) · |i - j|.
 
     Source: Press et al. 2021 (arXiv 2108.12409), in both directions.
     """

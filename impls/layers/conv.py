@@ -10,13 +10,13 @@ from impls.catalogue import KEY_SHARE, NO_MASK
 from impls.contract import Attend, fitted
 
 GAMMA = 0.5
-"""The weight of the residual where the layer is measured: at its initial 0 the layer returns its input."""
+"""The weight of the attention output when the layer is measured; with the initial 0 the layer returns its input."""
 
 
 class ConvSelfAttention(nn.Module):
     """Attention over the pixels of a map; the result is added to the map with a learned weight, initially 0.
 
-    x `[B, C, height, width]` -> y of the same shape; every pixel is a token, queries and keys are C // 8 wide.
+    x `[B, C, height, width]` -> y of the same shape; each pixel is a token, queries and keys are C // 8 wide.
     `mask` is "none" or "causal": then a pixel attends to itself and those before it, row by row.
     With `gamma` = 0 the layer returns x exactly.
     Raises ValueError if `in_channels` is below 8, because there would be no key channel.
@@ -41,7 +41,7 @@ class ConvSelfAttention(nn.Module):
         self.attend = fitted(eager.attend, self)
 
     def draw_weights(self) -> None:
-        """Change the initial weights with which any kernel would be right."""
+        """Set the weight `gamma`, because with its initial 0 any implementation would be correct."""
         nn.init.constant_(self.gamma, GAMMA)
 
     def input_shape(self, point: Any) -> tuple[int, ...]:

@@ -15,10 +15,10 @@ class Core(nn.Module):
     """The core of attention as a layer: queries, keys and values are its inputs.
 
     q `[B, H, N, D]`, k and v `[B, Hkv, M, D]`, all contiguous -> o `[B, H, N, D]`. D is `channels / num_heads`.
-    If items have different `lengths`, a fourth input says which tokens are padding, `[B, N]`, boolean.
-    A core that takes packed items gets q, k and v as `[1, H, T, D]` with the tokens of all.
+    If items have different `lengths`, the fourth input is a boolean mask `[B, N]`, True at padding.
+    A core that takes packed items gets q, k and v as `[1, H, T, D]` with the tokens of all items.
     `mask` is "none" or "causal". `attn_bias` is "none", "given" or "learned": a bias `[1, H, N, M]`, the
-    same for all items, is added to the scores; a learned one is a parameter, so that it has a gradient.
+    same for all items, is added to the scores; a learned one is a parameter with a gradient.
     Source: `torch.nn.functional.scaled_dot_product_attention`, PyTorch documentation.
     """
 
@@ -26,7 +26,7 @@ class Core(nn.Module):
     bias: Tensor | None
 
     input_sd = 2**0.5
-    """The standard deviation of inputs: logits have one of 2, as those of layers with projections."""
+    """The standard deviation of inputs, so that logits have one of 2, as in layers with projections."""
 
     def __init__(
         self,

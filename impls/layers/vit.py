@@ -12,8 +12,8 @@ from impls.packing import asked
 class ViTAttention(nn.Module):
     """Multi-head self-attention with an output projection and a skip that adds the values.
 
-    x `[B, N, dim]` -> y `[B, N, chan]`. If items have different `lengths`, a second input says which tokens are
-    padding, `[B, N]`, boolean; a core that takes packed items gets x as `[1, T, dim]`, without that.
+    x `[B, N, dim]` -> y `[B, N, chan]`. If items have different `lengths`, the second input is a boolean mask `[B, N]`,
+    True at padding; with a core that takes packed items, x is `[1, T, dim]` and there is no such mask.
     The skip adds v, not x, because `dim` may differ from `chan`.
     `qk_scale` multiplies the queries; None means `D**-0.5` with `D = chan / num_heads`.
     `mask` is "none" or "causal": then a token attends to itself and those before it.
@@ -47,7 +47,7 @@ class ViTAttention(nn.Module):
         self.attend = fitted(eager.attend, self)
 
     def forward(self, x: Tensor, *padding: Tensor) -> Tensor:
-        """Return the layer's output `[B, N, chan]` for tokens x `[B, N, dim]`, and which are padding."""
+        """Return the layer's output `[B, N, chan]` for tokens x `[B, N, dim]` and a padding mask, if any."""
         batch, tokens, _ = x.shape
         qkv = self.qkv(x).reshape(batch, tokens, 3, self.num_heads, -1)  # [B, N, 3, H, D]
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each [B, H, N, D]

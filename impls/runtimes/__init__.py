@@ -1,7 +1,4 @@
-"""Implementations that other runtimes compute; each imports its runtime when it is built.
-
-Here is the contract of all of them, `Runtime`.
-"""
+"""Implementations in other runtimes, and their base class `Runtime`; each imports its runtime when it is built."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,7 +10,7 @@ from torch import Tensor, nn
 from impls.contract import Unsupported
 
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
-"""torch's names of dtypes by the short names that runtimes use."""
+"""torch's names of dtypes by the runtimes' short names."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +22,10 @@ class Operator:
 
 
 class Runtime(ABC):
-    """A layer that another runtime computes: built for the shapes and dtypes of its first call, for inference.
+    """A layer in another runtime, for inference, built for the shapes and dtypes of its first call.
 
-    A subclass is an adapter: its class takes the layer. It defines `compile` and `run`, and `operators` if the runtime
-    can say which ones it runs.
+    A subclass is an adapter, because its constructor takes the layer. It defines `compile`, `run`, and `operators` if
+    the runtime reports them.
     `title` is the runtime's name in messages.
     """
 
@@ -40,14 +37,14 @@ class Runtime(ABC):
 
     @abstractmethod
     def compile(self, *xs: Tensor) -> None:
-        """Build the layer for inputs like these; gradients are off, and tensors made here are ordinary ones."""
+        """Build the layer for inputs like these, without gradients and outside inference mode."""
 
     @abstractmethod
     def run(self, *xs: Tensor) -> Tensor:
-        """Return the output for inputs of the shapes and dtypes for which the layer was built."""
+        """Return the output for inputs with the shapes and dtypes for which the layer was built."""
 
     def operators(self) -> Sequence[Operator]:
-        """Return the operators of a call, in order; empty if the runtime does not say."""
+        """Return the operators of a call, in order; empty if the runtime doesn't report them."""
         return ()
 
     def build(self, *xs: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""ONNX Runtime: the layer exported as it is."""
+"""ONNX Runtime: the layer, exported as it is."""
 
 import tempfile
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from impls.contract import Unsupported
 from impls.runtimes import Operator, Runtime
 
 NO_WORK = ("Reshape", "Squeeze", "Unsqueeze", "Identity", "Constant", "Shape")
-"""The operators that give a tensor another shape, or hold values."""
+"""Operators that only reshape tensors or hold values."""
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
@@ -21,7 +21,7 @@ PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 class ONNXRuntime(Runtime):
     """A layer in ONNX Runtime; inputs and outputs are not copied.
 
-    Its threads sleep while they have no work, so that they don't slow other processes.
+    Its threads sleep when idle, so that they don't slow other processes.
     Source: ONNX Runtime documentation, "Thread management" and "I/O Binding".
     """
 
@@ -47,7 +47,7 @@ class ONNXRuntime(Runtime):
                 self._session = ort.InferenceSession(
                     exported.model_proto.SerializeToString(), _options(ort, optimised), providers=[provider]
                 )
-            except (states.NotImplemented, states.InvalidGraph) as error:  # it has no kernel for this dtype
+            except (states.NotImplemented, states.InvalidGraph) as error:  # no kernel for this dtype
                 raise Unsupported(f"ONNX Runtime: {str(error).split(' : ')[-1]}") from None
             self._graph = onnx.load(str(optimised), load_external_data=False).graph
         elements = {each.name: each.type.tensor_type.elem_type for each in self._graph.input}
@@ -58,8 +58,8 @@ class ONNXRuntime(Runtime):
         _bind(self._binding.bind_output, self._session.get_outputs()[0].name, output, self._result)
 
     def run(self, *xs: Tensor) -> Tensor:
-        """Return the output; it is overwritten by the next call."""
-        given = [x.contiguous() for x in xs]  # they must live as long as the call
+        """Return the output, which the next call overwrites."""
+        given = [x.contiguous() for x in xs]  # kept alive during the call
         for (name, element), tensor in zip(self._inputs, given, strict=True):
             _bind(self._binding.bind_input, name, element, tensor)
         self._session.run_with_iobinding(self._binding)
@@ -85,6 +85,6 @@ def _options(ort: Any, optimised: Path) -> Any:
     options.intra_op_num_threads = torch.get_num_threads()
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3  # it warns that the optimised graph fits to this CPU alone
+    options.log_severity_level = 3  # it warns that the optimised graph is specific to this CPU
     options.optimized_model_filepath = str(optimised)
     return options

@@ -15,15 +15,15 @@ from impls.runtimes import DTYPES, Operator, Runtime
 PRECISIONS = {getattr(torch, name): short for short, name in DTYPES.items()}
 
 NO_WORK = ("Input", "Const", "Output", "Reshape")
-"""The layers of OpenVINO's runtime model that hold values or give them another shape."""
+"""Layers of OpenVINO's runtime model that only reshape tensors or hold values."""
 
 HINT = "INFERENCE_PRECISION_HINT"
 
 
 class OpenVINO(Runtime):
-    """A layer in OpenVINO, in the precision of its inputs; these and outputs are not copied.
+    """A layer in OpenVINO, in the precision of its inputs; inputs and outputs are not copied.
 
-    Left to itself, OpenVINO computes in bfloat16 if the CPU can, also for float32.
+    By default OpenVINO computes in bfloat16 if the CPU can, even for float32.
     Source: OpenVINO documentation, "Precision Control" and "CPU Device".
     """
 
@@ -46,10 +46,10 @@ class OpenVINO(Runtime):
         self._request: Any = None
 
     def run(self, *xs: Tensor) -> Tensor:
-        """Return the output; it is overwritten by the next call."""
-        if self._request is None:  # with the first call, because it takes the memory of the calls
+        """Return the output, which the next call overwrites."""
+        if self._request is None:  # in the first call, because it allocates the memory of calls
             self._request = self._compiled.create_infer_request()
-        given = [self._shared(x.contiguous()) for x in xs]  # they must live as long as the call
+        given = [self._shared(x.contiguous()) for x in xs]  # kept alive during the call
         for number, tensor in enumerate(given):
             self._request.set_input_tensor(number, tensor)
         self._request.infer()
@@ -58,7 +58,7 @@ class OpenVINO(Runtime):
         return torch.from_numpy(result.view(np.int16)).view(xs[0].dtype) if is_bfloat16 else torch.from_numpy(result)
 
     def _shared(self, x: Tensor) -> Any:
-        """Return a tensor of OpenVINO with the memory of x."""
+        """Return an OpenVINO tensor that shares the memory of x."""
         ov = self._openvino
         if x.dtype is torch.bfloat16:  # numpy has no such type
             return ov.Tensor(x.view(torch.int16).numpy(), list(x.shape), ov.Type.bf16)
@@ -78,7 +78,7 @@ class OpenVINO(Runtime):
 
 
 def _openvino() -> Any:
-    # it sends data about its use to its vendor, unless this package is missing
+    # OpenVINO sends usage data to its vendor unless this package is missing
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # None: importing it fails
     import openvino
 

@@ -13,7 +13,7 @@ from impls.layers.attention import Attention
 from impls.layers.vit import ViTAttention
 
 FEATURES = "context, bias, norms of queries and keys, rotary embedding, fewer heads of keys and windows"
-"""What a layer may not have."""
+"""The features that a layer may not have, for messages."""
 
 
 def adapt(layer: nn.Module) -> Implementation:
@@ -26,7 +26,7 @@ def adapt(layer: nn.Module) -> Implementation:
 
 
 def adapt_weights(layer: nn.Module) -> Implementation:
-    """Return the layer computed by `nn.MultiheadAttention` with the attention weights, as its default is.
+    """Return the layer computed by `nn.MultiheadAttention` with the attention weights, which is its default.
 
     The weights, averaged over heads, are computed and not used; computing them rules out fused attention.
     Raises `Unsupported` if the module can't express the layer.
@@ -74,7 +74,7 @@ def _is_plain(layer: Attention) -> bool:
 
 
 def _module(layer: ViTAttention | Attention) -> nn.MultiheadAttention:
-    """Return a module that holds the layer's parameters; without a QKV bias it gets a zero one, for its fast path."""
+    """Return a module with the layer's parameters; a missing QKV bias becomes zeros, which the fast path needs."""
     weight = layer.proj.weight
     width = layer.proj.in_features
     mha = nn.MultiheadAttention(width, layer.num_heads, batch_first=True, device=weight.device, dtype=weight.dtype)

@@ -1,4 +1,4 @@
-"""What attention is worth in a model, and what its settings gain."""
+"""The share of attention in a model, and the gain of its settings."""
 
 import dataclasses
 from typing import Any
@@ -48,7 +48,7 @@ def test_softmaxes_of_no_core_have_their_share() -> None:
 
 
 def test_layers_that_are_alike_are_one_kind() -> None:
-    """Those with another shape or mask are another, and the longest comes first; one may be called several times."""
+    """Another shape or mask makes another kind, and the longest comes first; a layer may be called several times."""
     cores = [core("a"), core("b"), core("a"), core("c", mask="float32 [7, 7]")]
     kinds = advice.seen(POINT, [seen(cores, 0.2, 0.3)]).layers
     assert [(kind.core.layer, kind.layers, kind.cores) for kind in kinds] == [("a", 2, 3), ("c", 1, 1)]

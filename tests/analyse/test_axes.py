@@ -25,7 +25,7 @@ def at(**columns: Any) -> Row:
 
 
 def test_any_other_column_splits_a_series() -> None:
-    """Rows of two batches are two series, whatever else they share, and so are masked and unmasked ones."""
+    """Rows of two batches are two series, and so are masked and unmasked ones."""
     rows = [at(num_tokens=tokens, batch=batch) for tokens in (50, 197) for batch in (1, 8)]
     assert [{row["batch"] for row in group} for group in groups(rows, TOKENS)] == [{1}, {8}]
     masked = groups([at(num_tokens=n, mask=mask) for n in (50, 197) for mask in ("none", "causal")], TOKENS)
@@ -34,7 +34,7 @@ def test_any_other_column_splits_a_series() -> None:
 
 
 def test_pairs_are_left_out_beside_a_longer_series_of_the_same_setting() -> None:
-    """Two token counts at one head are no sweep beside four at six heads, but alone they are; one place is none."""
+    """Two token counts at one head are a series only without the four at six heads; a single value never is."""
     long = [at(num_tokens=tokens) for tokens in (50, 197, 577, 1024)]
     pair = [at(num_tokens=tokens, num_heads=1) for tokens in (197, 577)]
     assert [{row["num_heads"] for row in group} for group in groups([*long, *pair], TOKENS)] == [{6}]

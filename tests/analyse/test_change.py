@@ -1,4 +1,4 @@
-"""The judge of ratios: what an interval shows of two runs, and of the sides of a duel."""
+"""The verdicts that intervals give, for two runs and for the sides of a duel."""
 
 import math
 from typing import Any
@@ -59,7 +59,7 @@ def test_a_change_is_that_of_each_value_in_the_interval(ends: list[float], share
 
 
 def test_memory_is_relative_to_the_first_side() -> None:
-    """The ratio of memory isn't known if that of one side isn't."""
+    """The ratio of memory is unknown if one side's memory is."""
 
     def memory(before: int | None, after: int | None) -> float:
         return Change(Case(point(), AFTER), OPEN, {"memory_bytes": before}, {"memory_bytes": after}).memory

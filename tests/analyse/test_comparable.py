@@ -64,7 +64,7 @@ def test_files_without_an_environment_are_compared_by_the_env_id_of_their_rows(
     [(1.5, "mha", False), (0.6, "mha", False), (1.1, "mha", True), (1.0, "eager", True)],
 )
 def test_where_all_took_longer_the_machine_may_have_changed(factor: float, changed: str, *, steady: bool) -> None:
-    """What most rows did counts, as far as it is more than everyday drift; one row is no other speed."""
+    """The median row counts if it changed by more than everyday drift; a single row doesn't."""
     times = {"eager": 1.0, "sdpa": 0.5, "mha": 0.8}
     new = {name: factor * time_s * (2.0 if name == changed else 1.0) for name, time_s in times.items()}
     tables = (table(*(row(case(name), [0.0, 0.001], latency_s=of[name]) for name in of)) for of in (times, new))

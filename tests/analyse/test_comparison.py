@@ -158,7 +158,7 @@ def test_unchanged_tables_raise_no_alarm() -> None:
     """Of 50 tables of 20 unchanged rows over 10 processes, quiet rows and noisy ones, at most 3 hold any alarm.
 
     The level of 1 % allows 0.5 of them without any margin; 4 or more would come about in 1 of 570 tries. Intervals of
-    99 % for each row by itself would raise alarms in 9.
+    99 % for each row separately would raise alarms in 9.
     """
     rng, scatter = np.random.default_rng(2024), np.geomspace(0.005, 0.2, 20).tolist()
     tables = ([drawn(rng, cases(20), sd=scatter) for _ in range(2)] for _ in range(50))
@@ -218,13 +218,13 @@ CHOSEN = {**row(SDPA, CLOSE), "standing": "named", "slowdown_low": 1.0, "slowdow
     ],
 )
 def test_what_is_no_longer_to_use_is_told(base: Row, new: Row, lost: int | None) -> None:
-    """A recommendation of BASE is lost if another one is shown to be faster by over 2 %; who costs 30 % is none."""
+    """A recommendation is lost if another is significantly faster, by over 2 %; one that costs 30 % wasn't one."""
     found, count = no_longer_to_use(compared(table({**CHOSEN, **base}), table({**CHOSEN, **new})))
     assert (len(found), count) == ((lost, 1) if lost is not None else (0, 0))
 
 
 def test_nine_of_ten_changes_tell_which_change_is_excluded() -> None:
-    """The bound is whole and rounded up; one wild row leaves it as it is, and where most are wild there is none."""
+    """The bound is in whole percent, rounded up; one wild row doesn't change it, and if most are wild there is none."""
     changes = compared(*(table(*(row(each, NOISY) for each in cases(20))) for _ in range(2)))
     most = max(change.ratio.high - 1 for change in changes)
     bound, number = excluded(changes)

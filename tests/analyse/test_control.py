@@ -1,4 +1,4 @@
-"""What the control of a run says about its errors."""
+"""The check of a run's errors by its control."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ NAMES = ("sdpa", CONTROL, "eager", "mha", "flex")
 
 
 def run(offsets: Sequence[float], processes: int = 4) -> pd.DataFrame:
-    """Return the table of a run in which the control is so much faster than the baseline, by points.
+    """Return the table of a run in which the control is faster than the baseline by these log ratios, by point.
 
     Points differ in their tokens, which count from 1, and all scatter by 1 %.
     """

@@ -1,4 +1,4 @@
-"""A duel: its changes, when its race may end, and what it has shown over all points."""
+"""A duel: its changes, the end of its race, and its outcome over all points."""
 
 import math
 from collections import Counter
@@ -88,7 +88,7 @@ def test_a_race_that_may_end_says_what_is_so(true: float) -> None:
         assert kinds[OPEN] <= 20
 
 
-# what it has shown
+# its outcome
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_the_verdict_is_the_worst_of_all_points(changes: list[Change], verdict: 
 def test_what_is_bad(
     changes: list[Change], allow: float | None, allowed: str | None, unmet: int, *, is_bad: bool
 ) -> None:
-    """Another function, a side without a time, and of times one that is shown to be beyond what is allowed."""
+    """Another function, a side without a time, and a time that is significantly beyond the limit."""
     shown = outcome(*changes, allow=allow)
     assert (shown.allowed, len(shown.unmet), shown.is_bad) == (allowed, unmet, is_bad)
 

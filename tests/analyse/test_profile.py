@@ -11,7 +11,7 @@ from tests.make.profiles import profile
 
 
 def test_the_table_of_operators_has_units_in_its_names() -> None:
-    """A row for each in order; what is unknown is missing, and kernels are one cell."""
+    """There is a row for each in order; unknown values are missing, and kernels share a cell."""
     operators = ProfiledOperator("a", 2, 3.0, 1.0, 5e9, ("k", "l")), ProfiledOperator("b", 1, 1.0)
     table = operator_table(profile(operators=operators))
     numbers = ["calls", "self_s", "share", "flops", "device_s"]

@@ -64,7 +64,7 @@ def test_rows_of_which_it_is_true_are_kept(expression: str, kept: list[str]) -> 
     ],
 )  # fmt: skip
 def test_what_is_no_expression_is_refused(expression: str, words: str) -> None:
-    """The line has the rule, or what is wrong; nothing is executed."""
+    """The error line has the rule or the mistake; nothing is executed."""
     assert words in refusal(where, TABLE, expression)
 
 

@@ -71,7 +71,7 @@ def test_the_fastest_is_shown_to_be_faster_than_every_other() -> None:
 
 
 def test_of_those_that_may_cost_much_the_one_with_the_least_bound_is_named() -> None:
-    """Errors of 2 % leave two open, whatever else they cost, and the one that is 20 % slower out.
+    """With errors of 2 % two may be the fastest, regardless of their costs; the one that is 20 % slower may not.
 
     Of those within 2 % the cheapest leads though another seems faster; one that may cost more is not asked.
     """
@@ -97,7 +97,7 @@ def test_what_costs_a_user_least_is_not_compiled_then_small_then_first_in_the_ca
 
 
 def test_without_errors_the_least_value_is_named() -> None:
-    """A single process shows nobody to be slower; one alone is the first of one, and nobody has no place."""
+    """A single process rules out nothing; a lone implementation is the first of one, and none has no place."""
     by_name = places(of(0.5, 0.0, error=math.nan), COSTS)
     assert standings(by_name) == [("b", 1, NAMED), ("a", 2, OPEN)]
     assert slowdown(by_name["a"]).value == pytest.approx(math.exp(0.5))
@@ -159,7 +159,7 @@ def row(name: str, rank: int, standing: str | None = None, high: float | None = 
     ids=["fastest", "named", "not decided", "rivals left out", "named one left out", "nothing", "alone"],
 )
 def test_the_rows_of_a_point_say_what_to_use(rows: list[Row], chosen: Choice) -> None:
-    """By rank, whatever their order; one that may cost more than 10 % is not recommended."""
+    """Ranks decide, not the order of rows; an implementation that may cost more than 10 % is not recommended."""
     assert choice(rows) == chosen
     assert chosen.is_decided == (chosen.standing in (FASTEST, NAMED))
 
@@ -168,7 +168,7 @@ def test_the_rows_of_a_point_say_what_to_use(rows: list[Row], chosen: Choice) ->
 
 
 def test_a_point_is_answered_when_the_named_one_costs_no_more_than_the_bound() -> None:
-    """Two that are as fast as each other can't be told apart; what the named one can cost is known."""
+    """Two equally fast ones can't be told apart, but the cost of the named one is bounded."""
     high = math.exp(float(stats.t.ppf(0.995, FREEDOM)) * 0.01) - 1
     alike = of(0.0, 0.0, error=0.01)
     answered = answer(alike, COSTS, 1.001 * high)
@@ -197,9 +197,9 @@ def test_a_model_as_it_is_stays_until_it_is_known_whether_to_change_it() -> None
 
 
 def test_after_so_much_more_measuring_a_rival_is_no_longer_left() -> None:
-    """An error falls with the root of what is measured; the named one is needed as long as any rival.
+    """An error falls with the root of the data; the named one is needed as long as any rival.
 
-    It is first, the others keep their order, and each growth is that of the implementation at its place.
+    It is first, the others keep their order, and each growth belongs to the implementation at the same index.
     """
     mixed = answer(of(0.004, 0.008, 0.0), COSTS, 0.02)
     assert (mixed.candidates, mixed.needed[0]) == (("c", "a", "b"), max(mixed.needed[1:]))
@@ -222,7 +222,7 @@ def test_who_is_far_behind_in_the_first_replicate_is_behind() -> None:
 
 
 def test_the_fastest_keeps_a_rival() -> None:
-    """The nearest of those that are far behind isn't, unless another one is near; the control is no rival."""
+    """The nearest one far behind is kept unless another one is near; the control isn't a rival."""
     logs = np.array([[0.0], [1.0], [0.5], [0.0]])
     names = ("eager", "mha", "sdpa", CONTROL)
     assert behind(Values(names, logs, np.ones_like(logs))) == {"mha"}

@@ -1,4 +1,4 @@
-"""One row per case says what its processes say together."""
+"""One row per case combines its processes."""
 
 import dataclasses
 import math
@@ -162,7 +162,7 @@ def test_error_is_the_largest_of_all_processes() -> None:
 
 
 def test_speedup_is_the_geometric_mean_of_the_ratios_within_processes() -> None:
-    """Processes in which it is 4/1.01 and 4*1.01 times as fast make it 4 times, whatever the machine did between."""
+    """Ratios of 4/1.01 and 4*1.01 in two processes give 4, although the machine's speed changed in between."""
     times = [("eager", 0, 4.0), ("sdpa", 0, 1.01), ("eager", 1, 40.4), ("sdpa", 1, 10.0)]
     row = row_of("sdpa", *(measured(name, n, [value] * 2) for name, n, value in times))
     factor = 1.01 ** T_995[1]  # the error is sd / √2, with sd = ln 1.01² / √2
@@ -248,7 +248,7 @@ def test_what_was_measured_before_a_process_died_counts(status: str, good: int) 
 
 
 def test_a_failure_counts_until_its_case_was_tried_again() -> None:
-    """What a resumed run measured stands in its place: the row is ok, with the processes that measured it."""
+    """A resumed run's measurement replaces it: the row is ok, with the processes that measured it."""
     failure = record("sdpa", process=1, status="crashed", detail="killed", samples=Samples(), own_cause=False)
     before = [*(measured("eager", number) for number in range(3)), measured("sdpa", 0), failure]
     after = [*before, measured("sdpa", 2)]
@@ -264,7 +264,7 @@ def test_a_failure_counts_until_its_case_was_tried_again() -> None:
 
 
 def noisy(tokens: int, sd: float = 0.02, seed: int = 0) -> list[Record]:
-    """Return the records of a point at which four processes scatter so much."""
+    """Return the records of a point at which four processes have this scatter."""
     rng = np.random.default_rng(tokens + seed)
     return [
         measured(name, process, [math.exp(rng.normal(0, sd))], case=case(name, num_tokens=tokens))
@@ -279,7 +279,7 @@ def point_of(tokens: int) -> Point:
 
 
 def test_a_run_gives_its_points_degrees_of_freedom() -> None:
-    """A pair in four processes alone has three at most six, those of its point; among 60 such points it has more.
+    """A pair in four processes has 3 alone and at most 6 with its point; among 60 such points it has more.
 
     The intervals of latencies hold the truth, a second, in 99 of 100 or more.
     """
@@ -292,7 +292,7 @@ def test_a_run_gives_its_points_degrees_of_freedom() -> None:
 
 
 def test_the_rows_of_a_summary_are_those_of_all_its_points() -> None:
-    """However they came: a point that is put again stands in place of what it was, and more replicates bring errors."""
+    """It holds in any order: putting a point again replaces it, and more replicates bring errors."""
     summary = Summary("eager")
     summary.put([one for one in noisy(1, seed=9) if one.process == 0])
     assert math.isnan(summary.rows(point_of(1))[1]["log_ratio_error"] or math.nan)

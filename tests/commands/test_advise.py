@@ -110,14 +110,14 @@ def test_a_small_share_ends_after_the_look(made_up: Asked, tmp_path: Path, print
 def test_any_module_is_looked_at(
     words: list[str], at: tuple[str, int, int, int], made_up: Asked, tmp_path: Path, printed: Printed
 ) -> None:
-    """Layers of the suite and of anybody take columns; one with its own input has the columns of its core."""
+    """Layers from the suite or elsewhere take columns; a layer with its own input has the columns of its core."""
     made_up(core_share=0.05)
     of = json.loads(printed("advise", *words, "--format", "json", "--run", tmp_path / "run"))["point"]
     assert (of["layer"], of["batch"], of["num_tokens"], of["channels"]) == at
 
 
 def test_settings_are_measured_in_a_run(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
-    """The model's run is an ordinary one that other commands read; what the looks took is none of the race's time."""
+    """The model's run is an ordinary one that other commands read; the race's time doesn't include the looks."""
     made_up()
     run = tmp_path / "run"
     words = ("--no-compile", "--within", "5s", "--run", run, "--format", "json")

@@ -1,4 +1,4 @@
-"""The command `python -m bench duel`: what it refuses, and one duel of each kind from end to end."""
+"""The command `python -m bench duel`: refusals, and one duel of each kind from end to end."""
 
 import json
 import re
@@ -53,7 +53,7 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
     ],
 )
 def test_an_interpreter_needs_a_new_torch(program: str, reason: str, tmp_path: Path, refused: Printed) -> None:
-    """The one line has the system's reason, the last line that the program wrote, or what it has."""
+    """The error line has the system's reason, the last line of the program, or its version of torch."""
     python = tmp_path / "python"
     python.write_text(program)
     python.chmod(0o755)
@@ -67,7 +67,7 @@ def test_the_oldest_torch_is_the_projects() -> None:
 
 
 def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, printed: Printed) -> None:
-    """Each point has its verdict and its rows, the folder is that of a race with a control, and it goes on there."""
+    """Each point has its verdict and its rows, and the folder holds a race with a control that can be resumed."""
     output = printed("duel", "sdpa", "test:half", *tiny, "--format", "json")
     content = json.loads(output)
     assert (content["verdict"], content["before"], content["after"]) == (FASTER, "sdpa", "test:half")
@@ -91,9 +91,9 @@ def test_two_implementations_from_end_to_end(tiny: list[str], tmp_path: Path, pr
 def test_two_environments_from_end_to_end(
     tiny: list[str], tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both torches are named, and the rows are those before and after; what is slower by more is not allowed.
+    """Both torches are named, and the rows are those before and after; a larger slowdown is not allowed.
 
-    What was known of the sides is known when the folder is read again.
+    The facts about the sides are there when the folder is read again.
     """
     threads.use_processes(monkeypatch)
     a, b = two(tmp_path, "1.1e-3")

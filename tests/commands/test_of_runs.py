@@ -1,4 +1,4 @@
-"""The commands that read runs: what each takes, its forms, and how it ends."""
+"""The commands that read runs: their arguments, formats and exit statuses."""
 
 import csv
 import dataclasses
@@ -167,7 +167,7 @@ def test_what_cannot_be_compared_ends_with_3(base: Path, tmp_path: Path, refused
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_holds_what_is_printed(base: Path, worse: Path, tmp_path: Path, form: str, capsys: Capture) -> None:
-    """With --to the headline is printed alone; what has no place in CSV stands aside."""
+    """With --to only the headline is printed; remarks that don't fit into CSV go to stderr."""
     command = ["compare", str(base), str(worse), "--format", form]
     assert main(command) == 1
     output = capsys.readouterr()
@@ -192,7 +192,7 @@ def test_a_control_that_is_right_is_no_row_of_a_comparison(base: Path, tmp_path:
 
 
 def test_the_page_lies_in_the_folder_of_the_run(run: Path, printed: Printed, refused: Printed) -> None:
-    """The path of the page is what is printed; a table, and a run without rows, has none."""
+    """The command prints the path of the page; a table, or a run without rows, has none."""
     assert printed("report", run).strip() == str(run / PAGE)
     assert "sdpa" in (run / PAGE).read_text()
     assert "expected a run folder" in refused("report", run / table.RESULTS)
@@ -201,7 +201,7 @@ def test_the_page_lies_in_the_folder_of_the_run(run: Path, printed: Printed, ref
 
 
 def test_shards_of_one_machine_are_a_run(tmp_path: Path, printed: Printed) -> None:
-    """The command says what was added and how much of the sweep there is; `show` takes the result."""
+    """The command prints how many records were added and how much of the sweep there is; `show` reads the result."""
     parts, out = shards(tmp_path, 2), tmp_path / "out"
     assert "16 records of 4 of 8 points" in printed("merge", out, parts[0])
     assert "32 records of 8 of 8 points" in printed("merge", out, *parts)

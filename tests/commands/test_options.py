@@ -33,7 +33,7 @@ def asked(line: str) -> Sweep:
 
 
 def test_options_of_shape_are_one_product_and_those_of_execution_hold_for_the_sweep() -> None:
-    """Lists take the place of columns; a product has another name than quick, and what it leaves out is the default."""
+    """Lists replace columns; a product isn't named quick, and columns that it leaves out have their defaults."""
     sweep = asked("--num-tokens 128:2048:x2 --num-heads 3,6 --qkv-bias true --qk-scale 0.5")
     assert sorted({each.num_tokens for each in sweep.points}) == [128, 256, 512, 1024, 2048]
     assert (len(sweep.points), sweep.name) == (10, "custom")
@@ -55,7 +55,7 @@ def test_a_gpu_has_a_default_sweep_of_its_own() -> None:
 
 
 def test_effort_can_be_changed() -> None:
-    """Processes, bound, time and budget of the file give way to those of the command line."""
+    """The command line replaces processes, bound, time and budget in the file."""
     line = "--processes 7 --budget-s 1.5 --within 60s --bound 5% --timeout-s 9"
     assert asked(line).effort == Effort(processes=7, budget_s=1.5, race=True, bound=0.05, within_s=60, timeout_s=9.0)
 
@@ -119,7 +119,7 @@ def test_a_folder_alone_goes_on_with_its_own_plan(run: str) -> None:
     "line", ["--num-tokens 8,16", "--impl eager,sdpa --processes 2", "--sweep article --threads 1"]
 )
 def test_the_options_that_a_run_was_begun_with_are_accepted(tmp_path: Path, line: str) -> None:
-    """With the default sweep and with a named one, whatever was changed in it."""
+    """It holds for the default sweep and for a named one, with any changes."""
     begun = asked(line)
     plan.keep(begun, journal.scan(tmp_path))
     assert asked(f"{line} --run {tmp_path}") == begun

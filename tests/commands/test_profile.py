@@ -1,4 +1,4 @@
-"""The command `python -m bench profile`: which cases it profiles, and what it prints and writes."""
+"""The command `python -m bench profile`: its cases, output and files."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -45,7 +45,7 @@ def on(width: int = 80, height: int = 0) -> Console:
 
 
 def written(out: Console) -> str:
-    """Return what was written since the last call."""
+    """Return the output since the last call."""
     file = cast(StringIO, out.file)
     text = file.getvalue()
     file.truncate(file.seek(0))
@@ -68,11 +68,11 @@ class Shown:
         self.progress.follow(cast(Run, run))
 
     def written(self) -> str:
-        """Return what was written since the last call, without colours."""
+        """Return the output since the last call, without colours."""
         return Text.from_ansi(written(self.out)).plain
 
     def told(self, at: int, answer: Answer | None = None) -> list[str]:
-        """Tell what is known of a point, or without an answer of its end, and return the lines of points."""
+        """Report the answer at a point, or its end without one, and return the lines of points."""
         self.written()
         self.progress.told(POINTS[at], answer)
         return re.findall(r"^\[.*", self.written(), re.MULTILINE)
@@ -112,7 +112,7 @@ def test_a_point_has_one_short_line_in_a_log_and_in_a_terminal(clock: Clock, hei
 
 
 def test_the_bar_fits_the_terminal(clock: Clock) -> None:
-    """It has the time left, the point and what is done there in one line, which goes at the end."""
+    """It has the time left, the point and the current work in one line, which disappears at the end."""
     shown = Shown(width=60, height=8)
     clock.now_s += 60
     shown.told(0)

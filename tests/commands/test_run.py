@@ -19,7 +19,7 @@ import pytest
 import bench.show.charts.catalogue
 import bench.show.pages.run
 import bench.show.summary
-import bench.show.terminal.console  # each run forgets what it imports itself
+import bench.show.terminal.console  # each run forgets its own imports
 from bench.analyse.analysed_run import load
 from bench.cli import main
 from bench.plan import names
@@ -47,7 +47,7 @@ num_heads = 2
 
 @dataclass
 class Done:
-    """What a run inside this process did: its exit status, its lines on standard output, and its run folder."""
+    """The result of a run inside this process: its exit status, its lines on standard output, and its run folder."""
 
     status: int
     lines: list[str]
@@ -147,7 +147,7 @@ def test_a_race_that_is_answered_goes_on_without_measuring(
 def test_a_log_holds_the_sweeps_lines(scripted: Bench) -> None:
     """The first line says what comes, each point has a line of less than 120 characters, and the answer ends it.
 
-    A run that goes on draws what its profiles show; one that can't be read is named in a line, and costs no table.
+    A resumed run draws its profiles; a line names an unreadable one, and the table is still written.
     """
     done = scripted()
     assert done.status == 0
@@ -194,13 +194,13 @@ def begun(*options: str) -> "subprocess.Popen[str]":
 
 
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    """Return the exit status of a run, and what it wrote."""
+    """Return the exit status of a run, and its output."""
     text, _ = process.communicate(timeout=60)
     return process.returncode, text
 
 
 def test_a_run_that_was_interrupted_goes_on_where_it_was(scripted: Bench, tmp_path: Path) -> None:
-    """Ctrl-C says what is kept and the command that goes on; after it and after kill -9 the same command ends the run.
+    """Ctrl-C prints what is kept and how to resume; after it, and after kill -9, the same command finishes the run.
 
     Each process of a case is then measured once.
     """

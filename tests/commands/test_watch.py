@@ -42,7 +42,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_each_saved_version_has_a_name_of_its_own(
     kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that was not saved since, or is being replaced, is no version; one of a package keeps its name."""
+    """A file that wasn't saved since, or is being replaced, isn't a new version; a package's module keeps its name."""
     folder = tmp_path / "versions"
     folder.mkdir()
     changes = iter(["", None, "another"])

@@ -52,7 +52,7 @@ PARTS: dict[str, int] = {
     "compiled": 60,
     "correct": 90,
 }
-"""The seconds that each part may take, in order: what is broken, what the timers do, and what is measured with them."""
+"""The seconds that each part may take, in order: broken parts, the timers, and measurements with them."""
 
 WITHIN_S = 480
 """The seconds that all parts may take: not each of them needs all of its own."""
@@ -173,7 +173,7 @@ def _is_known(value: Any) -> bool:
 
 
 def ends(table: "pd.DataFrame", expected: Mapping[str, str], points: int = 1) -> str:
-    """Return how each implementation ended, what is wrong first.
+    """Return how each implementation ended, failures first.
 
     Raises FailedError if one has fewer rows than points, if one ended otherwise than its pattern says, or if none is
     `ok`.
@@ -190,7 +190,7 @@ def ends(table: "pd.DataFrame", expected: Mapping[str, str], points: int = 1) ->
     return judged(wrong + said, wrong or "ok" not in {*table["status"]})
 
 
-# what is broken
+# broken parts
 
 
 def imports(drill: Drill) -> str:
@@ -217,7 +217,7 @@ def rows(drill: Drill) -> str:
     return drill.once({**PLAIN, "compiled_sdpa": OK}, *words, points=len(ways))[1]
 
 
-# what the timers do
+# the timers
 
 
 def twins(drill: Drill) -> str:
@@ -281,7 +281,7 @@ def streams(drill: Drill) -> str:
     return drill.once(STREAMS, *drill.shape(sizes), points=2)[1]
 
 
-# what is measured with them
+# measurements with them
 
 
 def quick(drill: Drill) -> str:

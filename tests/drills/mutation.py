@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 FROM_END_TO_END = ("tests/commands", "tests/test_cli.py", "tests/test_cases.py")
-"""The tests that run commands, after those of the mutant's package."""
+"""The tests that run commands, after the tests of the mutant's package."""
 
 NO_TESTS = 5
 """The exit status of pytest if a file has no test that was asked for."""

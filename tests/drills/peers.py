@@ -97,7 +97,7 @@ with torch.inference_mode():
 
 
 def suite(seconds: float, folder: Path) -> Named:
-    """Return what this suite's race names."""
+    """Return the implementation that this suite's race names."""
     effort = Effort(processes=2, budget_s=4.0, race=True, within_s=seconds)
     list(run(Sweep("peers", (*POINTS.values(),), NAMES, NAMES[0], effort, control=True), folder / "run"))
     table = _by_shape(bench.load(folder / "run"))
@@ -132,7 +132,7 @@ TOOLS: dict[str, Callable[[float, Path], Named]] = {
 
 
 def truth(file: Path) -> None:
-    """Append the logarithms of the times of all implementations over that of the fastest, by a long run."""
+    """Append the log ratios of all implementations' times to the fastest's, from a long run."""
     with tempfile.TemporaryDirectory() as folder:
         list(run(Sweep("truth", (*POINTS.values(),), NAMES, NAMES[0], TRUTH, control=True), Path(folder) / "run"))
         table = _by_shape(bench.load(Path(folder) / "run"))
@@ -192,7 +192,7 @@ def show(file: Path) -> None:
 
 
 def main(file: str, seconds: str = "", runs: str = "10") -> None:
-    """Measure the truth, or in turns with all tools; then print what is known."""
+    """Measure the truth, or take turns with all tools; then print the results."""
     path = Path(file)
     if seconds == "truth":
         truth(path)

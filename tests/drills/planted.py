@@ -1,4 +1,4 @@
-"""Planted copies: sdpa under seven names, of which some do 3 and 10 % more work, in many runs.
+"""Planted copies: sdpa under seven names, some with 3 and 10 % more work, in many runs.
 
 python -m tests.drills.planted DIR [RUNS]     measures the runs, or goes on with them, and says how often each is named,
                                               and how often each is called slower

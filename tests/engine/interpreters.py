@@ -14,6 +14,6 @@ def interpreter(folder: Path, name: str, **variables: str) -> str:
 
 
 def two(folder: Path, b_s: str = "1e-3") -> tuple[str, str]:
-    """Return the interpreters of two environments; a sample takes 1 ms in A and so many seconds in B."""
+    """Return the interpreters of two environments; a sample takes 1 ms in A and the given seconds in B."""
     a = interpreter(folder, "python-a", TEST_TORCH="2.0", TEST_TIMING_S="1e-3")
     return a, interpreter(folder, "python-b", TEST_TORCH="2.1", TEST_TIMING_S=b_s)

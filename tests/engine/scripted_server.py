@@ -1,4 +1,4 @@
-"""A server without torch, to test the engine with: what its workers and judges answer is made up.
+"""A server without torch, for tests of the engine; the answers of its workers and judges are made up.
 
 A worker does what the name of its implementation says. It leaves its name where an output belongs, so that the judge
 can do what the name says too.
@@ -48,7 +48,7 @@ OUTGROWN = 7
 """The tokens at which `test:outgrows` has no memory."""
 
 PIPE_S = 1e-6
-"""The seconds that a request and its reply take beside what is timed."""
+"""The seconds that a request and its reply take besides the timed work."""
 
 WORK = Work(1000, 8)
 
@@ -65,7 +65,7 @@ NO_SUCH = "implementation 'nosuch:kernel' can't be imported"
 
 
 class Told(Struct):
-    """What a process says of itself."""
+    """A process's claims about itself."""
 
     pid: int
     warmed: list[str] = []
@@ -73,7 +73,7 @@ class Told(Struct):
 
 
 class Do(Request[Told], frozen=True):
-    """Do what the request says: work takes so many parts of so many seconds."""
+    """Do the requested work: a number of parts, each with a number of seconds."""
 
     what: str
     parts: int = 0
@@ -135,7 +135,7 @@ class Worker:
         return self._claims(first_s, timings)
 
     def _claims(self, first_s: float, timings: int) -> Sampled:
-        """Return what a sample claims; it is true unless the name says another thing."""
+        """Return the claims of a sample, which are true unless the name says otherwise."""
         used_s = timings * first_s
         match self._name:
             case "test:fast_clock":
@@ -227,7 +227,7 @@ def pipe(channel: Channel) -> socket.socket:
 
 
 class Judge:
-    """The process that computes what is expected, and compares outputs with it."""
+    """The process that computes the expected outputs, and compares outputs with them."""
 
     def __init__(self) -> None:
         self._expected: set[str] = set()
@@ -278,7 +278,7 @@ def _timing_s() -> float:
 
 
 def _is_first(name: str) -> bool:
-    """Return whether this is the first process that asks for a name, of all that share TEST_FOLDER."""
+    """Return whether this is the first process with TEST_FOLDER that asks for a name."""
     if "TEST_FOLDER" not in os.environ:
         return False
     try:
@@ -294,7 +294,7 @@ def _jittered(value_s: float) -> float:
 
 
 WARMED: list[str] = []
-"""For what the server was warmed: tracing, gradients, and the implementations and libraries that it was told."""
+"""The warm-up of the server: tracing, gradients, and the given implementations and libraries."""
 
 LIVING: set[Worker] = set()
 """The workers that are prepared and have not ended, if all are threads of this process."""
@@ -319,7 +319,7 @@ def judge(channel: Channel) -> None:
 
 
 def warm(request: Warm) -> None:
-    """Compile nothing, and keep for what it was asked."""
+    """Compile nothing, and keep the request."""
     used = [name for name in ("traces", "gradients") if getattr(request, name)]
     WARMED.extend([*used, *request.implementations, *request.libraries])
 

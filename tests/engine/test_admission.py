@@ -1,4 +1,4 @@
-"""What a machine can be asked for."""
+"""The sweeps that a machine accepts."""
 
 import pytest
 
@@ -14,7 +14,7 @@ GIB = 1 << 30
 
 
 def crowded(threads: int, *, oversubscribe: bool = False) -> Sweep:
-    """Return a sweep of two points, one of which has so many threads."""
+    """Return a sweep of two points, one of them with this many threads."""
     effort = Effort(oversubscribe=oversubscribe)
     return Sweep("tiny", (point(threads=1), point(threads=threads)), ("eager",), effort=effort)
 
@@ -45,7 +45,7 @@ def on(*points: Point) -> Sweep:
 def test_a_gpu_that_is_not_there_is_refused(
     monkeypatch: pytest.MonkeyPatch, cuda: str, hip: str, gpus: list[str], rule: str
 ) -> None:
-    """With the reason and what is there in a line; a sweep that also has the CPU or a GPU that is there is measured."""
+    """The line has the reason and the existing GPUs; a sweep with the CPU or an existing GPU too is measured."""
     monkeypatch.setattr(facts, "torch_version", lambda: "2.13.0")
     monkeypatch.setattr(facts, "torch_cuda", lambda: cuda)
     monkeypatch.setattr(facts, "torch_hip", lambda: hip)
@@ -72,7 +72,7 @@ def test_a_timing_that_no_device_of_a_sweep_has_is_refused(monkeypatch: pytest.M
 
 
 def test_only_those_that_hold_too_much_are_named() -> None:
-    """With two gibibytes 8 items of 4096 tokens fit if the scores aren't held, or those of one head alone.
+    """Into two gibibytes 8 items of 4096 tokens fit without held scores, or with one head's scores.
 
     If the reference is too large, no implementation can be checked: each has the same reason. It is computed on the
     host, also for a case on a GPU, whose own memory is not the host's.

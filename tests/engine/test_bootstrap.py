@@ -1,4 +1,4 @@
-"""The program that starts the suite in any interpreter: what it imports from where."""
+"""The program that starts the suite in any interpreter, and the sources of its imports."""
 
 import subprocess
 import sys

@@ -19,7 +19,7 @@ MINE = Path("inner") / "mine.py"
 
 
 def git(folder: Path, *words: str) -> str:
-    """Return what git says in a folder, whatever the user's own settings are."""
+    """Return the output of git in a folder, regardless of the user's settings."""
     who = {f"GIT_{role}_{what}": "me" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     nowhere = dict.fromkeys(("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), os.devnull)
     env = {**os.environ, **who, **nowhere}
@@ -53,7 +53,7 @@ def state(folder: Path) -> dict[Path, tuple[int, bytes]]:
 
 
 def test_a_folder_is_taken_as_it_is(repository: Path, tmp_path: Path) -> None:
-    """With its changes, of which the commit tells; new modules are some. One outside of any repository has no commit.
+    """It keeps its changes, including new modules, and the commit mentions them. Outside of a repository there is none.
 
     Nothing is written there.
     """
@@ -81,7 +81,7 @@ def test_a_folder_is_taken_as_it_is(repository: Path, tmp_path: Path) -> None:
 def test_a_revision_is_written_into_a_folder_of_its_own(
     revision: str, value: int, repository: Path, tmp_path: Path
 ) -> None:
-    """A branch, a tag, a commit: the files are those of it, and nothing in the repository changes."""
+    """The files come from the branch, tag or commit, and nothing in the repository changes."""
     before, trees = state(repository), git(repository, "worktree", "list")
     two = [checked_out(f"{repository}@{each}", tmp_path) for each in (revision, commit(repository, revision))]
     assert len({each.folder for each in two}) == 2

@@ -46,7 +46,7 @@ def opened(
     effort: Effort = EFFORT,
     layers: tuple[str, str] | None = None,
 ) -> Iterator[Duel]:
-    """Open a duel at one tiny point with a control; `layers` are those of the sides."""
+    """Open a duel at one tiny point with a control; `layers` are the sides' layers."""
     before, after = sides
     sweep = Sweep("tiny", (point(),), (before.name, after.name), before.name, effort, control=True)
     own = [tuple(dataclasses.replace(each, layer=name) for each in sweep.points) for name in layers or ()]
@@ -56,7 +56,7 @@ def opened(
 
 
 def measured(folder: Path, after: str, effort: Effort = EFFORT) -> Duel:
-    """Return a duel of two implementations after its race, the first of which is sdpa."""
+    """Return a duel of two implementations, the first of them sdpa, after its race."""
     with opened(folder, (Side("sdpa", "sdpa"), Side(after, after)), effort) as duel:
         [*duel.measured()]
     return duel
@@ -118,7 +118,7 @@ def test_the_rounds_of_two_environments_pair(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_second_run_into_the_folder_measures_only_what_is_missing(tmp_path: Path) -> None:
-    """Replicates that are there stay. A side without the other is no pair, and is measured once more with it."""
+    """Existing replicates stay. A side without the other isn't a pair, and is measured again with it."""
     one, path = dataclasses.replace(EFFORT, processes=1, bound=0.99), tmp_path / "run" / journal.JOURNAL
     measured(tmp_path, "test:half", one)
     written = path.read_bytes()
@@ -198,9 +198,9 @@ def checkouts(folder: Path, patch: pytest.MonkeyPatch, *described: dict[str, Any
 def test_the_second_side_is_judged_by_the_first_if_weights_are_the_same(
     weights: list[Any], is_same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With others each side is judged by itself.
+    """With other weights each side has its own judge.
 
-    The control is judged by itself, and the first side always.
+    The control and the first side always have the first side's judge.
     """
     with checkouts(tmp_path, monkeypatch, {}, {"weights": weights}) as duel:
         before, after, control = (duel.member(Case(point(), name)) for name in NAMES)

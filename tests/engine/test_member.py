@@ -1,4 +1,4 @@
-"""What a process claims is compared with what was seen, and its metrics with their types."""
+"""The claims of a process are checked against observations, and its metrics against their types."""
 
 from unittest import mock
 
@@ -22,7 +22,7 @@ def sampled(claimed_s: float, waited_s: float, count: int = 5, used_s: float | N
 
 @pytest.mark.parametrize(("count", "objects"), [(2, False), (6, True)])
 def test_the_cores_of_the_samples_in_the_middle_count(count: int, objects: bool) -> None:
-    """They make the time of the row: of ten samples so many took a fifth less time, with a quarter more of a core."""
+    """They determine the row's time: some of ten samples took a fifth less time, with a quarter more of a core."""
     claims = sampled(0.1, 0.1, 10 - count)
     for _ in range(count):
         claims.add(0.08, 0.08, 0.1)

@@ -78,7 +78,7 @@ def test_shards_become_the_run_of_one_machine(tmp_path: Path) -> None:
 
 
 def test_the_same_shard_again_changes_nothing(tmp_path: Path) -> None:
-    """Not a byte of any file, and none is written anew; a shard that comes later adds its records."""
+    """No file changes or is rewritten; a later shard adds its records."""
     first, second = shards(tmp_path, 2)
     merge(tmp_path / "out", [first, first])
     before = content(tmp_path / "out")
@@ -104,7 +104,7 @@ def test_the_same_shard_again_changes_nothing(tmp_path: Path) -> None:
     ids=["measured twice", "unlike nodes", "two sweeps"],
 )
 def test_what_are_no_shards_of_one_run_are_refused(second: dict[str, Any], words: str, tmp_path: Path) -> None:
-    """The line names both runs and what is wrong, and nothing is made."""
+    """The line names both runs and the mistake, and nothing is written."""
     one, two = run(tmp_path / "one"), run(tmp_path / "two", **second)
     with pytest.raises(WrongRequest, match=words.format(one=one, two=two)):
         merge(tmp_path / "out", [one, two])

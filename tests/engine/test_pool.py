@@ -126,12 +126,12 @@ def test_a_server_that_is_killed_is_replaced(one: Pool) -> None:
     with pytest.raises(Died, match="SIGKILL"):
         one.worker(point())
     worker.close()
-    assert has_ended(worker.pid)  # nobody waits for it any more
+    assert has_ended(worker.pid)  # it isn't waited for
     assert server_of(one.worker(point())) != first
 
 
 def test_what_can_not_be_used_is_a_wrong_request(one: Pool) -> None:
-    """Of implementations only those that are needed count, of GPUs those of all points.
+    """Only the needed implementations count, but the GPUs of all points.
 
     That torch can't use a device is one if no point has another device.
     Else the check returns what torch knows.
@@ -147,7 +147,7 @@ def test_what_can_not_be_used_is_a_wrong_request(one: Pool) -> None:
 
 
 def test_servers_that_no_point_needs_end(one: Pool) -> None:
-    """So does their judge; those of a point's settings stay, and any may start anew.
+    """Their judge ends too; servers with a point's settings stay, and any may start again.
 
     The number of threads and the allocator hold from the start of a process; the tokens don't.
     """
@@ -169,7 +169,7 @@ def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_kill_left_behind_is_removed_at_the_next_start(tmp_path: Path) -> None:
-    """The folder of a process that was killed goes with all that is in it; one whose owner lives stays."""
+    """The folder of a killed process is removed with its contents; a folder whose owner lives stays."""
     with scratch() as living:
         subprocess.run([sys.executable, "-c", KILLED.format(str(tmp_path))], check=False)
         assert len([*tmp_path.iterdir()]) == 2

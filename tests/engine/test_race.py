@@ -29,7 +29,7 @@ Taken = tuple[Point, tuple[str, ...], bool]
 
 
 class ScriptedRun:
-    """A run whose answers are good after so many further replicates; `growths` is how many times as many are needed.
+    """A run whose answers are good after a number of further replicates; `growths` has the needed multiples.
 
     A process takes `beside_s` beside its rounds, and `round_s` in each, of a clock that is set by hand.
     """
@@ -40,7 +40,7 @@ class ScriptedRun:
         self.sweep = SimpleNamespace(effort=EFFORT)
         self.finer: dict[Point, int] = {}
         self.summary = self
-        self.poolings = 0  # nothing that one point shows changes the answers of the others
+        self.poolings = 0  # no point changes the answers of the others
         self.taken: list[Taken] = []
         self.lengths: list[float] = []
         self.beside_s, self.round_s, self.share = 1.0, 0.1, 0.0
@@ -120,7 +120,7 @@ def test_a_base_waits_that_is_not_expected_to_end_in_the_time_that_was_asked_for
 def test_after_the_base_only_candidates_are_measured(clock: Clock) -> None:
     """The race goes on until the answer is good; each judgement is reported, that after the base too.
 
-    Points of little work come first, so there are answers soon, whatever the order of the sweep.
+    Points with little work come first in any sweep, so there are answers soon.
     """
     run = ScriptedRun(clock, {LARGE: 2, SMALL: 0, MEDIUM: 0})
     judged = raced(run, LARGE, SMALL, MEDIUM)
@@ -137,7 +137,7 @@ def test_after_the_base_only_candidates_are_measured(clock: Clock) -> None:
 def test_the_point_that_is_expected_to_be_answered_soonest_comes_first(
     growths: tuple[float, float], first: Point, clock: Clock
 ) -> None:
-    """Points of the same cost are ordered by what they still need; unknown is taken for three times as much."""
+    """Points of the same cost are ordered by their remaining need; an unknown one counts as three times as much."""
     run = ScriptedRun(clock, {SMALL: 3, LARGE: 3}, dict(zip((SMALL, LARGE), growths, strict=True)))
     raced(run, SMALL, LARGE)
     further = [point for point, _, is_further in run.taken if is_further]
@@ -145,7 +145,7 @@ def test_the_point_that_is_expected_to_be_answered_soonest_comes_first(
 
 
 def test_a_race_ends_when_its_time_is_up(clock: Clock) -> None:
-    """Another replicate would take longer than what is left; the last one is as long as there is time."""
+    """Another replicate would take longer than the remaining time; the last one fills it."""
     run = ScriptedRun(clock, {SMALL: NEVER})
     run.share = 100.0
     shortest_s = 2 * (run.beside_s + LEAST_ROUNDS * run.round_s)

@@ -1,4 +1,4 @@
-"""One replicate: how processes are asked, what a member's claims are compared with, and memory that runs short."""
+"""One replicate: requests to processes, checks of a member's claims, and a lack of memory."""
 
 import os
 from collections import defaultdict
@@ -89,7 +89,7 @@ OBJECTIONS = {
 def test_samples_that_can_not_be_true_end_the_case(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that lies, work that is not timed and a timing that is missing; the others keep their samples.
 
-    Of a case on a GPU the host's time is not what is timed, so its work is not judged.
+    On a GPU the host's time isn't measured, so its work is not judged.
     """
     eager, *others = measured(servers, "eager", *OBJECTIONS).values()
     assert eager.status == "ok"
@@ -112,7 +112,7 @@ def test_samples_that_can_not_be_true_end_the_case(servers: Pool, monkeypatch: p
     ],
 )
 def test_one_that_hands_over_fewer_or_other_calls_is_incorrect(name: str, detail: str, servers: Pool) -> None:
-    """A process draws itself what it keeps; the engine knows the keys it gave, and how many outputs there must be."""
+    """A process draws the outputs that it keeps; the engine knows its keys and the number of outputs."""
     eager, other = measured(servers, "eager", name).values()
     assert (eager.status, other.status) == ("ok", "incorrect")
     assert other.detail.startswith(detail)
@@ -155,7 +155,7 @@ def test_all_implementations_have_as_many_timings_as_the_baseline(
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_judge_that_dies_costs_one_implementation(place: int, servers: Pool) -> None:
-    """The next judge knows what to expect of the others; nobody is the known cause of the death."""
+    """The next judge has the expected outputs for the others; no implementation is blamed for the death."""
     names = ["eager", "sdpa"]
     names.insert(place, "test:ends_the_judge")
     members = measured(servers, *names)
@@ -211,7 +211,7 @@ def _two_busy_cores(servers: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_work_of_other_processes_counts(
     cpu_s: Callable[[], float], is_quiet: bool, servers: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our own work is none of it, and what our processes did before the rounds hides none, not beside any sample."""
+    """The suite's own work doesn't count, and its work before the rounds hides nothing beside any sample."""
     monkeypatch.setattr(Worker, "cpu_s", property(lambda _worker: cpu_s()))
     (member,) = measured(servers, "eager").values()
     assert (max(member.samples.others) < 1) is is_quiet
@@ -248,7 +248,7 @@ class Asked:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """Return what the processes of members are asked for, on a machine of three cores."""
+    """Return the requests to the members' processes on a machine with three cores."""
     seen = Asked()
     post, receive = Worker.post, Worker.receive
 
@@ -295,7 +295,7 @@ def test_beside_one_that_keeps_its_core_all_stay_on_one(servers: Pool, asked: As
 
 
 def test_the_core_of_the_samples_is_another_in_another_replicate(servers: Pool, asked: Asked) -> None:
-    """A neighbour then slows all of a replicate alike, and not the same in each.
+    """A neighbour then slows all members of a replicate equally, and other replicates differently.
 
     One core of three stays unseen in 50 replicates once in 200 million times.
     """
@@ -318,7 +318,7 @@ def test_members_that_use_more_than_a_core_are_prepared_one_at_a_time(
 
 
 def test_one_that_fails_beside_others_leaves_its_core_to_the_next(servers: Pool, asked: Asked) -> None:
-    """As many crash, raise or are wrong as there are cores, and the others are measured all the same."""
+    """As many as there are cores crash, raise or are wrong, and the others are still measured."""
     for seed in range(3):
         members = measured(servers, *FOUR, "test:exits", "test:raises", "test:wrong", seed=seed, length=SHORTEST)
         assert statuses(members) == ["ok"] * 4 + ["crashed", "error", "incorrect"]

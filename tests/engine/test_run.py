@@ -62,7 +62,7 @@ def load(folder: Path) -> pd.DataFrame:
 
 
 def ran(sweep: Sweep, folder: Path, *, extend: bool = False) -> pd.DataFrame:
-    """Measure what is missing of a sweep in a folder, and return its table."""
+    """Measure the missing part of a sweep in a folder, and return its table."""
     list(engine.run(sweep, folder, extend=extend))
     return load(folder)
 
@@ -107,7 +107,7 @@ def test_real_workers_measure_real_faults(real: Path) -> None:
 
 
 def test_another_runtime_is_built_and_asked(real: Path) -> None:
-    """Its row has the time of building and what it says that it ran, and no memory, which it hides.
+    """Its row has the build time and the kernels that it reports, but no memory, which it hides.
 
     If its output is wrong, the reason has what it says of its precision. One that can't be built is an error, and the
     others go on.
@@ -207,7 +207,7 @@ FAULTS = {
     "test:wrong": ("incorrect", "wrong numbers"),
     "test:wrong_when_timed": ("incorrect", "wrong numbers"),
 }
-"""The status of each fault, and a part of what is said of it."""
+"""The status of each fault, and a part of its detail."""
 
 
 @pytest.mark.usefixtures("scripted_processes")
@@ -217,7 +217,7 @@ def test_a_process_that_dies_or_hangs_takes_one_case_with_it(tmp_path: Path, mon
     What died is tried a second time. Wrong numbers are not tried again: the row has both figures.
     """
     clock, sweep = wait_by_hand(monkeypatch), swept("eager", *FAULTS, "sdpa", tokens=(5,))
-    monkeypatch.setattr(replicate, "_cores", lambda _: [])  # so that nobody else is waited for meanwhile
+    monkeypatch.setattr(replicate, "_cores", lambda _: [])  # so that nothing else is waited for meanwhile
 
     def heard(_point: Point, _process: int, implementation: str, stage: str) -> None:
         if (implementation, stage) == ("test:sleeps", "first call"):
@@ -282,14 +282,14 @@ def test_where_memory_may_be_short_all_are_measured_in_pairs(tmp_path: Path, mon
 def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A case that was killed twice is not tried for ever, but again in the next session; what it gives then counts."""
+    """A case that was killed twice is tried again only in the next session; its result then counts."""
     sweep = swept("eager", "test:killed", "test:exits", tokens=(5,))
     assert ran(sweep, tmp_path)["status"].tolist() == ["ok", "crashed", "crashed"]
     assert "a resumed run tries it again" in load(tmp_path)["detail"][1]
     monkeypatch.setenv("TEST_MERCY", "yes")
     table = ran(sweep, tmp_path)
     assert table["status"].tolist() == ["ok", "ok", "crashed"]
-    assert table["processes"].tolist() == [5, 2, 1]  # what was killed is measured by itself, with the baseline
+    assert table["processes"].tolist() == [5, 2, 1]  # a killed case is measured with only the baseline
     assert table["speedup"].notna().tolist() == [True, True, False]
     killed = [record for record in journal.read(tmp_path) if record.case.implementation == "test:killed"]
     assert [(record.status, record.own_cause) for record in killed] == [("crashed", False), ("ok", True), ("ok", True)]
@@ -304,7 +304,7 @@ def test_what_died_without_a_cause_of_its_own_is_tried_again_by_a_resumed_run(
 def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was measured without it gives no ratio, so a resumed run measures the others once more, beside it."""
+    """Without it there are no ratios, so a resumed run measures the others again beside it."""
     sweep = Sweep("tiny", (point(),), ("test:killed", "sdpa"), "test:killed", QUICK)
     assert ran(sweep, tmp_path)["status"].tolist() == ["crashed", "ok"]
     assert len(lines(tmp_path)) == 3
@@ -319,7 +319,7 @@ def test_a_baseline_that_is_tried_again_has_the_others_beside_it(
 def test_a_second_run_into_the_same_folder_measures_only_what_is_missing(tmp_path: Path) -> None:
     """No case stands twice. An implementation that is added gets processes of its own, with the baseline beside it.
 
-    Its first replicate asks for both inputs and an inspection, whatever its number.
+    Its first replicate, whatever its number, requests both inputs and an inspection.
     """
     ran(swept("eager", "sdpa", tokens=(5,)), tmp_path)
     before = journal.read(tmp_path)
@@ -350,7 +350,7 @@ def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
     assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}
     figures = re.match(r"needs at least (\d+)\S* MiB of memory, and 60\.0 MiB is free", table["detail"]["eager"])
     assert figures
-    assert 64 < int(figures[1]) < 96  # the scores, 4 * 16 * 1024**2 bytes, and what is small beside them
+    assert 64 < int(figures[1]) < 96  # the scores, 4 * 16 * 1024**2 bytes, and small tensors beside them
     assert lines(tmp_path)[Case(points[0], "eager"), 0] == 1
 
 
@@ -377,7 +377,7 @@ def test_beyond_the_tokens_at_which_memory_ran_out_a_case_is_skipped(tmp_path: P
 def test_the_control_is_a_second_process_of_the_baseline_and_no_rival(tmp_path: Path) -> None:
     """Its rows come last at their point, with the ratio to the baseline; the others are ranked among themselves.
 
-    A resumed run completes it: nothing is measured twice, and what is missing is measured beside the baseline.
+    A resumed run completes it: nothing is measured twice, and missing cases are measured beside the baseline.
     """
     sweep = swept("eager", "test:half", "sdpa", control=True)
     with Run(sweep, tmp_path) as opened:

@@ -1,4 +1,4 @@
-"""A run folder that is being filled: what is kept, what is missing, and who may write."""
+"""A run folder during a run: kept results, missing ones, and the right to write."""
 
 import dataclasses
 from pathlib import Path
@@ -83,7 +83,7 @@ def of_three(folder: Path, *measured: int) -> Run:
 def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
     tmp_path: Path, sessions: tuple[list[int], list[int]], is_killed: bool
 ) -> None:
-    """However the first session ended, whatever its table has become, `show` and `summarise` have the same rows."""
+    """`show` and `summarise` give the same rows however the first session ended, and whatever happened to its table."""
     first = of_three(tmp_path, *sessions[0])
     if is_killed:
         first._lock.__exit__()
@@ -105,7 +105,7 @@ def test_a_run_that_went_on_has_the_table_that_its_journal_gives(
 def test_git_leaves_out_a_run_folder_but_for_those_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a folder that the run made has a file for that; one that exists is the user's, and so is what it has."""
+    """Only a folder that the run made gets a .gitignore; an existing folder and its contents are the user's."""
     monkeypatch.setattr(files, "RESULTS", tmp_path / "ours")
     (tmp_path / "results" / "old").mkdir(parents=True)
     for folder in ("results/old", "results/new", "ours/published/new"):

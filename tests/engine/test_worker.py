@@ -53,7 +53,7 @@ def posted(worker: Worker, what: str, **request: Any) -> Worker:
 
 
 def lives(pid: int) -> bool:
-    """Return whether a process runs: one that ended may still have its number if nobody asked how."""
+    """Return whether a process runs; an ended one may keep its id until it is reaped."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -74,7 +74,7 @@ def asked(worker: Worker, what: str, **request: Any) -> Told:
 
 
 def test_a_request_is_answered(worker: Worker) -> None:
-    """Each answer comes from the same process, and its stage is heard; a line of JSON that it prints is no answer."""
+    """Each answer comes from the same process, and its stage is heard; a printed line of JSON isn't an answer."""
     heard: list[str] = []
     first, second = worker.ask(Do("print"), 10, heard.append), asked(worker, "answer")
     assert first.pid == second.pid == worker.pid != os.getpid()
@@ -82,7 +82,7 @@ def test_a_request_is_answered(worker: Worker) -> None:
 
 
 def test_signs_of_life_start_the_clock_anew(pair: tuple[Worker, Worker], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work that takes longer than the limit in all, but never falls silent for so long, is waited for.
+    """Work that takes longer than the limit, but is never silent for that long, isn't ended.
 
     Whoever waits for several processes waits as long.
     """
@@ -111,7 +111,7 @@ def test_signs_of_life_start_the_clock_anew(pair: tuple[Worker, Worker], monkeyp
     ],
 )
 def test_what_is_no_event_of_the_request_is_a_crash(worker: Worker, line: str) -> None:
-    """The parent says how such a line begins, whatever it is, and ends the worker; so it does for a late answer."""
+    """The parent quotes the beginning of such a line and ends the worker; a late answer is treated the same."""
     asked(worker, "answer")
     with pytest.raises(Died, match=r"^sent a (reply that is not valid|line that is no reply)") as death:
         asked(worker, "send", line=line)
@@ -142,7 +142,7 @@ def test_a_death_is_noticed_while_a_child_holds_the_pipe(
 def test_the_first_of_several_is_the_one_that_answers_or_ends(
     what: str, pair: tuple[Worker, Worker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other one has said what it is about to do, which is no answer; it is waited for further.
+    """The other one has only announced a stage, which isn't an answer, so it is waited for.
 
     One that can't answer any more is ended, although it lives. Once an answer is there, a worker is done however often
     it is asked, and until the next request alone.
@@ -221,7 +221,7 @@ def test_a_worker_dies_with_its_parent() -> None:
 def test_the_settings_of_a_process_are_variables_of_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The allocator's settings are variables, without the user's own.
 
-    So are those of threads, which sleep soon after a call unless the user says otherwise.
+    So are the settings of threads, which sleep soon after a call unless the user says otherwise.
     The path is the parent's, so that module:attribute means the same in both. On macOS forking must be allowed.
     """
     monkeypatch.setenv("MALLOC_MMAP_MAX_", "7")

@@ -1,4 +1,4 @@
-"""A server whose workers are threads of this process: they show what the engine asks and decides in less time.
+"""A server whose workers are threads of this process, for faster tests of the engine's requests and decisions.
 
 What ends, kills, hangs or forks a process needs the scripted server in a process of its own.
 """
@@ -96,7 +96,7 @@ class Server:
         return Worker(start)
 
     def close(self) -> None:
-        """End nothing: each worker is closed by itself."""
+        """End nothing, because each worker is closed separately."""
 
 
 def end(code: int) -> None:
@@ -108,7 +108,7 @@ in_a_process = Pool._started
 
 
 def _started(self: Pool, *settings: Any) -> Any:
-    """Return the server of an environment: that of another one is a process."""
+    """Return the server of an environment; another interpreter's server is a process."""
     return in_a_process(self, *settings) if self.python else Server()
 
 

@@ -13,7 +13,7 @@ def _repeatable() -> None:
 
 @pytest.fixture
 def fresh_compiler() -> Iterator[None]:
-    """Let torch.compile forget all that it compiled, before a test and after it."""
+    """Reset torch.compile before and after a test."""
     torch.compiler.reset()
     yield
     torch.compiler.reset()

@@ -81,7 +81,7 @@ def vit(at: Any, values: Values, scale: float | None = None) -> Array:
 
 
 def by_item(formula: Callable[..., Array], at: Any, values: Values, lengths: Sequence[int]) -> list[Array]:
-    """Return the outputs of a layer for padded items of these lengths, each computed by itself without its padding."""
+    """Return the outputs of a layer for padded items of these lengths, each computed separately without padding."""
     outputs = []
     for item, length in enumerate(lengths):
         real = {n: x[item : item + 1, ..., :length, :] if n.startswith("input") else x for n, x in values.items()}

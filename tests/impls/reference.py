@@ -57,7 +57,7 @@ def softmax(scores: Array) -> Array:
 
 
 def attend(q: Array, k: Array, v: Array, scale: float) -> Array:
-    """Return `softmax((q·scale) kᵀ) v`, whatever the leading dimensions."""
+    """Return `softmax((q·scale) kᵀ) v` for any leading dimensions."""
     return softmax(np.einsum("...nd,...md->...nm", q, k) * scale) @ v
 
 
@@ -102,7 +102,7 @@ class Watch(TorchDispatchMode):
         self.ran: list[tuple[str, tuple[int, ...]]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator and note what it returned."""
+        """Run the operator and note its result."""
         result = func(*args, **(kwargs or {}))
         tensors = [each for each in tree_leaves(result) if isinstance(each, Tensor)]
         self.ran += [(func.overloadpacket.__name__, tuple(each.shape)) for each in tensors]

@@ -47,7 +47,7 @@ def working_threads(implementation: impls.Implementation, xs: Tensors) -> int:
 
 
 def main(*cases: str) -> None:
-    """Print what the runtimes compute."""
+    """Print the results of the runtimes."""
     torch.set_num_threads(1)
     for name, dtype, layer, feature in (case.split("/") for case in cases):
         work = workload.make(replace(featured(layer)[feature], dtype=dtype))

@@ -1,4 +1,4 @@
-"""The cores, each against a written softmax and against what it says of itself."""
+"""The cores, each against a written-out softmax and against its own claims."""
 
 import itertools
 from typing import Any
@@ -20,7 +20,7 @@ from tests.impls.reference import LACKING, ROUNDING, Watch, array, distance, nor
 CORES = {"eager": eager.attend_safely, "manual": manual.attend, "online": online.attend, "sdpa": sdpa.attend}
 
 MASKED = {**{name: checked(core) for name, core in CORES.items()}, "sdpa_math": sdpa.pinned(SDPBackend.MATH)}
-"""The cores, with heads of keys repeated for those that take no fewer."""
+"""The cores, with repeated heads of keys for cores that don't support grouped heads."""
 
 SIZES = [(13, 4, 100, 16), (1, 1, 1, 1), (2, 3, 2, 5), (1, 2, 127, 8), (1, 2, 128, 8), (1, 2, 257, 8), (1, 1, 300, 4)]
 """Batch, heads, tokens, and channels of a head."""
@@ -45,7 +45,7 @@ def error(attend: Attend, q: Tensor, k: Tensor, v: Tensor, scale: float) -> floa
 
 @pytest.mark.parametrize("name", CORES)
 def test_output_is_the_softmax_of_the_values(name: str) -> None:
-    """In float64 a core equals softmax((q·scale) kᵀ) v to rounding, whatever its sizes, and leaves its inputs alone.
+    """In float64 a core equals softmax((q·scale) kᵀ) v to rounding for all sizes, and doesn't change its inputs.
 
     Any scale, zero and negative too; values of another width than keys; scores whose exponentials overflow.
     The implementation of a core's name computes bit for bit what the layer computes with that core.
@@ -69,7 +69,7 @@ def test_output_is_the_softmax_of_the_values(name: str) -> None:
 def by_torch(
     q: Tensor, k: Tensor, v: Tensor, scale: float, *, mask: str | None, attn_mask: Tensor | None, enable_gqa: bool
 ) -> Tensor:
-    """Return what the formula of torch's function gives, with both masks as one tensor, which it demands."""
+    """Return the result of the formula of torch's function, with both masks in one tensor, as it requires."""
     if mask:
         sees = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
         attn_mask = sees if attn_mask is None else attn_mask
@@ -90,7 +90,7 @@ def mask_tensor(*shape: int, floating: bool) -> Tensor:
 @pytest.mark.parametrize("floating", [False, True])
 @pytest.mark.parametrize("name", MASKED)
 def test_a_core_takes_the_masks_and_the_grouped_heads_of_torchs_function(name: str, floating: bool) -> None:
-    """Outputs and gradients are those of torch's function, that of a floating mask too.
+    """Outputs and gradients equal those of torch's function, including the gradient of a floating mask.
 
     Masks of every shape that can be broadcast, or none, with "causal" and without, and fewer or more keys than queries.
     A query whose keys are all hidden gives zeros, and gradients are finite.
@@ -117,7 +117,7 @@ def test_a_core_takes_the_masks_and_the_grouped_heads_of_torchs_function(name: s
 
 @pytest.mark.parametrize("name", MASKED)
 def test_an_output_has_the_type_of_the_queries(name: str) -> None:
-    """Whatever that of the mask is; a query that sees no key gives zeros, with finite gradients."""
+    """It holds for any type of mask; a query that sees no key gives zeros, with finite gradients."""
     q, k, v = (normal(1, 2, tokens, 4, dtype=torch.bfloat16).requires_grad_() for tokens in (3, 5, 5))
     added = torch.zeros(3, 5).index_fill(0, torch.tensor(1), float("-inf"))
     output = MASKED[name](q, k, v, 0.5, mask=None, attn_mask=added)

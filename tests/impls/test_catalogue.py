@@ -1,4 +1,4 @@
-"""The grammar of names: those of implementations and those of modules."""
+"""The grammar of names of implementations and modules."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_a_librarys_model_and_one_with_an_input_shape_themselves(layer: str, doe
     ],
 )
 def test_a_name_that_breaks_the_grammar_is_refused(name: str, words: str) -> None:
-    """The refusal has the rule and what came; a value that begins like a literal is no text by mistake."""
+    """The refusal has the rule and the value; a malformed literal isn't taken for text."""
     with pytest.raises(ValueError, match=words) as refused:
         name_of(name)
     assert repr(name) in str(refused.value)

@@ -104,9 +104,9 @@ def masked_zero(
 
 
 def test_an_attend_gets_the_mask_and_the_options_that_it_declares() -> None:
-    """The core of a causal layer is called with the mask, that of another layer without it.
+    """The core of a causal layer is called with the mask, the core of another layer without it.
 
-    Its other keywords are the options of its adapter; masks are none, because the layer has them.
+    Its other keywords are the options of its adapter, except masks, which the layer has.
     """
     x, adapt = normal(2, 5, 8), with_attend(masked_zero)
     plain, causal = ViTAttention(8, 8, 2), ViTAttention(8, 8, 2, mask="causal")
@@ -118,7 +118,7 @@ def test_an_attend_gets_the_mask_and_the_options_that_it_declares() -> None:
 
 
 def test_a_mask_is_none_or_causal_and_declared() -> None:
-    """Else no user's layer gets it in silence; the reason names the core. A tensor of that name is no such mask."""
+    """Otherwise a user's layer is refused, with the core in the reason. A tensor of that name isn't such a mask."""
     with pytest.raises(Unsupported, match="mask = padding is no value of the keyword mask, which is causal"):
         masked(masked_zero, "padding")
     with pytest.raises(Unsupported, match="zero does not declare the keyword mask"):

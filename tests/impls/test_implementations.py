@@ -27,7 +27,7 @@ def results(implementation: Implementation, layer: nn.Module, x: Tensor, dy: Ten
 
 
 def errors(name: str, layer: ViTAttention, x: Tensor) -> list[float]:
-    """Return how far the results of an implementation are off those of its layer in float64."""
+    """Return the errors of an implementation's results against its layer in float64."""
     exact, dy = copy.deepcopy(layer).double(), normal(*x.shape[:2], layer.proj.out_features)
     expected = results(exact, exact, x.double(), dy.double())
     with torch.inference_mode():

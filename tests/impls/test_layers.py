@@ -97,7 +97,7 @@ def test_the_notebooks_shapes() -> None:
 
 @pytest.mark.parametrize("qk_scale", [0.0, 1.0, -0.5, 3.0])
 def test_a_given_scale_is_the_scale(qk_scale: float) -> None:
-    """A scale that is given multiplies the scores as it is; with 0.0 every token attends to all tokens alike.
+    """A given scale multiplies the scores unchanged; with 0.0 every token attends to all tokens equally.
 
     There the origin falls back to its default.
     """

@@ -1,4 +1,4 @@
-"""From the name of an implementation to its adapter, and what is refused on the way."""
+"""From the name of an implementation to its adapter, with the refusals on the way."""
 
 import importlib
 import importlib.metadata
@@ -159,7 +159,7 @@ def test_any_other_function_is_refused_with_a_wrapper(function: Any) -> None:
 def test_what_is_lacking_is_said_before_anything_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing package is named with the command that installs it; what needs a GPU says so without one.
 
-    Versions are those of the packages that implementations need, as far as they are installed.
+    Versions cover the installed packages that implementations need.
     """
     for package, version in versions(["eager", "openvino", "onnxruntime[a=1]"]).items():
         assert importlib.metadata.version(package) == version

@@ -1,4 +1,4 @@
-"""How packed items lie, and what a layer asks of its core for items of different lengths."""
+"""The layout of packed items, and a layer's requests to its core for items of different lengths."""
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ seen: list[object] = []
 
 
 def test_what_a_core_makes_apart_is_made_once_for_a_batch() -> None:
-    """It gets the packing and the layer's mask, and calls find what it made; a core without it makes nothing."""
+    """The core gets the packing and the layer's mask, and calls find its result; a core without one makes nothing."""
     function = impls.build(layer(), f"{__name__}:attend")
     pack(function, (2, 1), 4, CPU)
     first = asked(function, ())["packing"].made

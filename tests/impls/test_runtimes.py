@@ -1,4 +1,4 @@
-"""Other runtimes: each computes the layer's function, in its precision, and says what it runs."""
+"""Other runtimes: each computes the layer's function, in its precision, and reports its kernels."""
 
 import json
 import subprocess
@@ -18,10 +18,10 @@ CASES = {
     "onnxruntime": ("onnxruntime/float32/vit/causal", "onnxruntime/float32/conv/plain",
                     "onnxruntime/bfloat16/vit/plain", "onnxruntime/float32/attention/many"),
 }  # fmt: skip
-"""What each runtime computes here; maps of conv are large enough for several threads."""
+"""The cases of each runtime here; maps of conv are large enough for several threads."""
 
 REPORTED = {"openvino": "Softmax+MatMul", "onnxruntime": "MatMul"}
-"""Part of what each reports of its first case."""
+"""A part of each one's report on its first case."""
 
 
 @pytest.mark.slow
@@ -30,7 +30,7 @@ REPORTED = {"openvino": "Softmax+MatMul", "onnxruntime": "MatMul"}
 def test_runtimes_compute_what_the_layer_does() -> None:
     """Outputs are as near to float64 as torch's own, for two inputs, and in the precision of the point.
 
-    A runtime says what it runs, and leaves the process as it was. Without kernels for bfloat16 it refuses it.
+    A runtime reports its kernels, and leaves the process unchanged. Without kernels for bfloat16 it refuses it.
     All have one process of their own, because they start threads there.
     """
     cases = [case for name in INSTALLED for case in CASES[name]]

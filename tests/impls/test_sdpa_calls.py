@@ -31,7 +31,7 @@ def test_what_an_attend_does_not_declare_is_refused(options: dict[str, object], 
 def test_queries_of_other_dimensions_become_batch_and_heads(
     lead: tuple[int, ...], mask: tuple[int, ...] | None
 ) -> None:
-    """An attend gets four dimensions, with a mask that fits; the output has those of the call, values are wider."""
+    """An attend gets four dimensions, with a mask that fits; the output has the call's dimensions, values are wider."""
     q, k, v = (torch.randn(*lead, *sizes) for sizes in ((5, 4), (6, 4), (6, 7)))
     attn_mask = None if mask is None else torch.randn(mask)
     dimensions: list[int] = []

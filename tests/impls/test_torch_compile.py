@@ -16,7 +16,7 @@ from tests.impls.reference import normal
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("name", ["compiled", "compiled_eager"])
 def test_each_shape_is_compiled_in_its_first_call(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Building compiles nothing, the first call one graph, the second nothing; another shape is compiled anew.
+    """Building compiles nothing, the first call one graph, the second nothing, and another shape a new graph.
 
     Calling the layer itself compiles nothing. The parameters are the layer's own, by their names.
     """

@@ -38,7 +38,7 @@ TAKEN = ("plain", "causal", "padding")
     ids=["narrower tokens", "wider tokens", "custom scale", "zero scale", "core", "another layer"],
 )
 def test_what_a_module_cannot_express_is_unsupported(layer: nn.Module, reason: str) -> None:
-    """The reason says what is lacking, or has the numbers."""
+    """The reason says what is missing, or has the numbers."""
     for name in NAMES:
         with pytest.raises(Unsupported, match=reason):
             build(layer, name)
@@ -55,7 +55,7 @@ def results(at: Point, name: str, dtype: torch.dtype) -> list[Tensor]:
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("name", NAMES)
 def test_each_feature_of_attention_is_computed_or_refused(name: str, mode: str) -> None:
-    """Outputs and gradients are those of the layer in float64; what the module does not take is unsupported."""
+    """Outputs and gradients match the layer in float64; features that the module doesn't take are unsupported."""
     for feature, at in featured("attention").items():
         if feature not in TAKEN:
             with pytest.raises(Unsupported, match=r"nn\.MultiheadAttention is used without context, bias, norms"):
@@ -77,7 +77,7 @@ def test_the_module_has_its_fast_path_in_inference(name: str) -> None:
 
 
 def events_of(layer: nn.Module, name: str, *xs: Tensor) -> list[FunctionEvent]:
-    """Return what a profile of one call of an implementation shows."""
+    """Return the events of a profile of one call of an implementation."""
     implementation = build(layer, name)
     with (
         torch.inference_mode(not layer.training),

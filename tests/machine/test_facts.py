@@ -1,4 +1,4 @@
-"""What this machine is, and that it stays the same machine."""
+"""The facts about this machine, and its stable identity."""
 
 import importlib.util
 import os
@@ -27,7 +27,7 @@ def observed() -> Environment:
 
 
 def in_another_process(code: str, **environment: str) -> str:
-    """Return what a fresh interpreter prints."""
+    """Return the output of a fresh interpreter."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=True
@@ -36,7 +36,7 @@ def in_another_process(code: str, **environment: str) -> str:
 
 
 def test_the_identity_is_the_same_in_another_process() -> None:
-    """Another process on the machine finds the same env_id, whatever its hash seed, arguments and sweep.
+    """Another process on the machine finds the same env_id with any hash seed, arguments and sweep.
 
     A new version of torch is another identity, and its GPUs give the devices their names.
     """
@@ -50,9 +50,9 @@ def test_the_identity_is_the_same_in_another_process() -> None:
 
 
 def test_variables_that_change_what_runs_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is how OpenMP's threads wait, and what is preloaded.
+    """So are the wait policy of OpenMP's threads and preloaded libraries.
 
-    An identity without any lacks these facts, as those of older runs do; values hold no folders.
+    Without any, the identity lacks these facts, as in older runs; values hold no folders.
     """
     waits = {"OMP_WAIT_POLICY": "7", "GOMP_SPINCOUNT": "7", "KMP_BLOCKTIME": "7"}
     for name in (*facts.variables(), *waits, "LD_PRELOAD"):
@@ -70,7 +70,7 @@ def test_variables_that_change_what_runs_are_part_of_the_identity(monkeypatch: p
 
 
 def test_what_is_no_setting_is_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Secrets, places, what is printed, the user's own, and those that workers set or take away."""
+    """Secrets, places, output, the user's own variables, and variables that workers set or remove."""
     before = facts.variables()
     ours = {*variables.environment(RETAINED, 1, Path("cache"))} - {*variables.environment("system", 1, Path("cache"))}
     ours = (ours | {*THREAD_VARIABLES, "TORCHINDUCTOR_CACHE_DIR", "MALLOC_ARENA_MAX"}) - {"GLIBC_TUNABLES"}
@@ -101,11 +101,11 @@ def test_a_containers_limit_bounds_the_memory(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(facts, "_control_groups", lambda: iter([own, own.parent, tmp_path]))
     assert facts.available_bytes() == 3000
     (own.parent / "memory.stat").write_text("anon 1200\ninactive_file 600\nactive_file 200\n")
-    assert facts.available_bytes() == 3600  # what was not read lately gives way
+    assert facts.available_bytes() == 3600  # memory that wasn't read recently can be reclaimed
 
 
 def test_seconds_of_cores_are_of_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process may be bound to other cores; what a system doesn't tell counts as none."""
+    """Another process may be bound to other cores; values that a system doesn't report count as 0."""
     times = [SimpleNamespace(user=1.0, system=0.5), SimpleNamespace(user=10.0, nice=2.0)]
     monkeypatch.setattr(psutil, "cpu_times", lambda percpu: times if percpu else None)
     monkeypatch.setattr(os, "sched_getaffinity", {0: {1}, 1: {0}}.__getitem__, raising=False)
@@ -113,7 +113,7 @@ def test_seconds_of_cores_are_of_those_that_the_process_may_use(monkeypatch: pyt
 
 
 def test_what_torch_was_built_for_stands_in_its_version_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read without importing torch; what the file doesn't name is empty."""
+    """It is read without importing torch; values that the file lacks are empty."""
     (tmp_path / "version.py").write_text("cuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n")
     found = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr(importlib.util, "find_spec", {"torch": found}.get)

@@ -24,7 +24,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def committed(folder: Path) -> str:
-    """Make a repository of what is in a folder, and return the name of its only commit."""
+    """Make a repository of a folder's contents, and return the name of its only commit."""
     for command in ("init --quiet", "add .", "commit --quiet --message First"):
         git(folder, *command.split())
     return git(folder, "rev-parse", "HEAD")

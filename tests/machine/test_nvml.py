@@ -105,7 +105,7 @@ def test_devices_are_numbered_as_cuda_numbers_them(
 
 
 def test_another_process_is_named_before_a_run_and_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process that asks isn't another one; of the devices only those of the run count.
+    """The asking process doesn't count as another; only the run's devices count.
 
     At the end a process that isn't seen here is left out: it may be one of the run's own, under another number.
     """

@@ -72,7 +72,7 @@ def on(clocks: Clocks) -> Interference:
     [
         (2, 1.0, 1.8, 0.8),  # other processes used 0.8 of the core that we leave free
         (9, 0.0, 1.0, 0.125),
-        (1, 0.0, 1.0, 1.0),  # no core is left free: the share is that of one
+        (1, 0.0, 1.0, 1.0),  # no core is left free: the share is of one core
         (2, 1.0, 0.99, 0.0),  # the system counts in hundredths of a second
     ],
 )

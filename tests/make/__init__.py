@@ -1,1 +1,1 @@
-"""Makers of test data: each module makes what its name says."""
+"""Makers of test data, a module for each kind."""

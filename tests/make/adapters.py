@@ -1,4 +1,4 @@
-"""Adapters of tests, written as what they do at each call."""
+"""Adapters of tests, written as functions that run at each call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from impls import Adapt, Implementation
 
 
 class Own:
-    """What an implementation has: its layer, the number of its calls, and what it keeps from call to call."""
+    """The state of an implementation: its layer, the number of its calls, and values kept from call to call."""
 
     def __init__(self, layer: nn.Module) -> None:
         self.layer = layer
@@ -18,7 +18,7 @@ class Own:
         self.others: tuple[Tensor, ...] = ()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the layer's output; its inputs after x are those of the call."""
+        """Return the layer's output; its inputs after x come from the call."""
         y: Tensor = self.layer(x, *self.others)
         return y
 

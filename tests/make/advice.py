@@ -45,7 +45,7 @@ def core(layer: str, **changes: Any) -> Core:
 def seen(
     cores: Sequence[Core], core_share: float, layer_share: float, *, scatter: float = 0.01, number: int = 0, **more: Any
 ) -> Seen:
-    """Return what a process saw in three calls of a second, the layers alike in their time."""
+    """Return the look of a process with three calls of a second, in which all layers take the same time."""
     rng = random.Random(number)
     factors = [rng.lognormvariate(0, scatter) for _ in range(3)]
     others = len(more.get("others", ()))
@@ -70,16 +70,16 @@ ALIKE = (core("blocks.0.attn"), core("blocks.1.attn"))
 def looks(
     core_share: float = 0.2, layer_share: float = 0.4, cores: Sequence[Core] = ALIKE, **changes: Any
 ) -> list[Seen]:
-    """Return what three processes saw at a model, by default of two layers that are alike."""
+    """Return the looks of three processes at a model, by default with two equal layers."""
     return [seen(cores, core_share, layer_share, number=number, **changes) for number in range(3)]
 
 
 def advised(times_s: Mapping[str, float], **seen_too: Any) -> Advice:
-    """Return the answer for settings that take these times, at a model of which looks see something besides."""
+    """Return the answer for settings with these times; other arguments change the looks at the model."""
     asked = dict.fromkeys([*SETTINGS, *(name for name in times_s if name != "as_is")])
     return compared(timed([POINT], times_s, 8, scatter=0.004, seed="1"), asked, **seen_too)
 
 
 def compared(records: Sequence[Record], names: Iterable[str], **seen_too: Any) -> Advice:
-    """Return the answer for records of settings, at a model of which looks see something besides."""
+    """Return the answer for records of settings; other arguments change the looks at the model."""
     return analyse.compared(analyse.seen(POINT, looks(**seen_too)), plain(summarise(records, "as_is")), names)

@@ -59,7 +59,7 @@ def checked(at: Point, implementation: str) -> CheckResult:
 
 @lru_cache(maxsize=4)
 def _judged(at: Point, _long_scores: int) -> tuple[workload.Workload, list[reference.Check]]:
-    """Return the workload of a point and what is expected there, the same for all implementations."""
+    """Return the workload of a point and its expected outputs, the same for all implementations."""
     work = workload.make(at)
     function.check(work)
     return work, expected(work)

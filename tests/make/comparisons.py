@@ -1,4 +1,4 @@
-"""Comparisons that nobody measured, for tests of what is shown of them."""
+"""Made-up comparisons, for tests of their output."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Duels that nobody measured: changes between two sides, and what they show together."""
+"""Made-up duels: changes between two sides, and their outcome."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def row(name: str, status: str = "ok", **changes: Any) -> dict[str, Any]:
 
 
 def of(*speedup: float, tokens: int = 7, bound: float = BOUND, **changes: Any) -> Change:
-    """Return the change to a side with this speed-up; changes are those of its row."""
+    """Return the change to a side with this speed-up; `changes` replace values of its row."""
     ends = dict(zip(("speedup", "speedup_low", "speedup_high"), speedup, strict=False))
     return change(point(num_tokens=tokens), [row(BEFORE), row(AFTER, **{**ends, **changes})], BEFORE, AFTER, bound)
 
@@ -46,6 +46,6 @@ def outcome(
     allow: float | None = None,
     names: tuple[str, str] = (BEFORE, AFTER),
 ) -> Outcome:
-    """Return what a duel of 40 seconds has shown."""
+    """Return the outcome of a duel of 40 seconds."""
     here = Environment(IDENTITY, {}, {"weights": weights, **({"sides": sides} if sides else {})})
     return Outcome(changes, *names, BOUND, allow, 40.0, here)

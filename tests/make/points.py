@@ -1,4 +1,4 @@
-"""Points: tiny ones with every column given, and that of ViT-S."""
+"""Points: tiny ones with every column given, and ViT-S."""
 
 from collections.abc import Collection
 from typing import Any
@@ -112,6 +112,6 @@ def vit_s(**changes: Any) -> Point:
 
 
 def made(name: str, **columns: Any) -> Wrapper:
-    """Return a module by its name in a wrapper, in eval mode; the columns are those of TINY but for some."""
+    """Return a module by its name in a wrapper, in eval mode; columns default to TINY's."""
     module, shapes = make(name, {**vars(point()), **columns})
     return wrapped(module.eval(), tuple(shape[1:] for shape in shapes))

@@ -1,4 +1,4 @@
-"""Profiles that nobody measured, plausible enough to be shown: graphs in stages, and others by their operators."""
+"""Made-up but plausible profiles: graphs in stages, and others by their operators."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def profile(implementation: str = "sdpa", *, operators: tuple[ProfiledOperator, 
 
 
 def graph(*, residual_s: float = 0.2e-3, **changes: Any) -> Profile:
-    """Return the profile of a graph, whose call is so much longer than its stages; in training they come twice."""
+    """Return the profile of a graph whose call is longer than its stages by this time; in training they come twice."""
     case = Case(vit_s(**changes), "graph")
     directions = (FORWARD, BACKWARD) if case.point.mode == "train" else (FORWARD,)
     stages = tuple(Stage(name, way, time_s) for way in directions for name, (_, time_s) in STAGES.items())

@@ -1,4 +1,4 @@
-"""Results that nobody measured, plausible enough to be shown."""
+"""Made-up but plausible results."""
 
 import dataclasses
 import functools
@@ -29,7 +29,7 @@ CORE_COST = {
     "compiled_sdpa": 0.548,
     "mha": 0.8,
 }
-"""What an implementation spends on the core, eager taken as 1."""
+"""The time of each implementation's core relative to eager's."""
 
 LINEAR = ("online", "sdpa", "compiled_sdpa", "mha")
 """Those that hold no score for each pair of tokens."""
@@ -60,7 +60,7 @@ def _quick() -> pd.DataFrame:
 
 @functools.cache
 def of_wide(processes: int = 3) -> tuple[Record, ...]:
-    """Return the records of WIDE; mha can't do the article's points, and what is compiled is so in process 0."""
+    """Return the records of WIDE; mha can't do the article's points, and process 0 does the compiling."""
     return tuple(
         _compiled(modelled(case, n, _fate(case))) for case in load_sweep(str(WIDE)).cases() for n in range(processes)
     )
@@ -79,7 +79,7 @@ def _compiled(record: Record) -> Record:
 
 
 def results(cases: Iterable[Case], fates: Mapping[Case, Fate] | None = None, processes: int = 3) -> pd.DataFrame:
-    """Return the table of results of these cases, measured but for those that met another fate."""
+    """Return the table of results of these cases, measured unless another status is given."""
     return summarise([modelled(case, n, (fates or {}).get(case)) for case in cases for n in range(processes)], "eager")
 
 

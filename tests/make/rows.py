@@ -49,7 +49,7 @@ def table(*rows: Row) -> pd.DataFrame:
 
 
 def cases(number: int, implementation: str = "sdpa") -> list[Case]:
-    """Return so many cases that differ in their tokens."""
+    """Return this many cases that differ in their tokens."""
     return [case(implementation, num_tokens=tokens) for tokens in range(1, number + 1)]
 
 
@@ -77,7 +77,7 @@ def drawn(
 ) -> pd.DataFrame:
     """Return a table of these cases, measured in processes that scatter about the logarithm `middle`.
 
-    `sd` is that of all rows, or one for each.
+    `sd` is one for all rows, or one for each.
     """
     rows = _unmeasured(tuple(of))
     logs = rng.normal(middle, np.reshape(sd, (-1, 1)), (len(rows), processes))

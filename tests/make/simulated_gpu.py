@@ -1,7 +1,7 @@
 """A GPU that is made up, with a clock of its own, behind the names of torch.cuda that the suite uses.
 
 The host queues work to streams, which takes it a while; a stream does its work in order. If too much is queued, the
-host waits. Tensors are the CPU's: what is computed is right, and takes none of this time.
+host waits. Tensors are the CPU's, so results are right and take none of this time.
 It also has an allocator, a driver that lets lines of L2 persist, and a context that a kernel can ruin.
 """
 
@@ -53,7 +53,7 @@ class Stream:
         return self.end_s <= self.gpu.now_s
 
     def wait_stream(self, other: "Stream") -> None:
-        """Begin what is queued from now on after the work of another stream so far."""
+        """Begin later work only after the work of another stream so far."""
         self.ends_s.append(max(self.end_s, other.end_s))
 
 
@@ -85,7 +85,7 @@ class Event:
 
 
 class Gpu:
-    """The GPU: `now_s` is the host's time, `event_s` what an event takes, `slowed` how much longer work takes."""
+    """The GPU: `now_s` is the host's time, `event_s` the time of an event, `slowed` the factor of slowed work."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -115,7 +115,7 @@ class Gpu:
         self.launch(self.event_s)
 
     def call(self, kernels: int = 1, kernel_s: float = 1e-5, host_s: float = LAUNCH_S) -> Callable[[], object]:
-        """Return a call that launches kernels, for each of which the host needs so long."""
+        """Return a call that launches kernels, each of which takes the host this long."""
 
         def call() -> object:
             for _ in range(kernels):
@@ -125,7 +125,7 @@ class Gpu:
         return call
 
     def sleep(self, cycles: int) -> None:
-        """Queue a kernel that does nothing for so many cycles."""
+        """Queue a kernel that does nothing for a number of cycles."""
         self.held_s = cycles / CLOCK_HZ
         self.launch(cycles / CLOCK_HZ)
         self._before = {id(each): each.detach().clone() for each in self.watched}
@@ -133,7 +133,7 @@ class Gpu:
     def seen(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the values of a tensor, one of `watched`, that work which is launched now finds.
 
-        What begins before the hold has ended finds those of before the hold.
+        Work that begins before the end of the hold finds the values from before it.
         """
         is_early = max(self.now_s, self.current.end_s) < self.streams[0].end_s
         return self._before.get(id(tensor), tensor) if is_early else tensor
@@ -178,7 +178,7 @@ class Gpu:
 
     @contextmanager
     def graph(self, graph: "Graph") -> Iterator[None]:
-        """Capture what is computed; if that fails, the end of the capture fails too, on its own stream."""
+        """Capture the computation; if that fails, the end of the capture fails too, on its own stream."""
         try:
             with _Recorded() as graph.recorded:
                 yield
@@ -243,11 +243,11 @@ class Memory:
         self.allocated -= size
 
     def empty(self) -> None:
-        """Give back what is reserved and not allocated."""
+        """Free memory that is reserved but not allocated."""
         self.reserved = math.ceil(self.allocated / 2**20) << 20
 
     def reset(self, _device: object = None) -> None:
-        """Let the peaks be what is there now."""
+        """Set the peaks to the current values."""
         self.peak, self.peak_reserved = self.allocated, self.reserved
 
     def functions(self) -> Mapping[str, object]:
@@ -264,7 +264,7 @@ class Memory:
 
 
 class Graph:
-    """A graph: what was computed while it was captured is computed again, into the same memory."""
+    """A graph that repeats the captured computation into the same memory."""
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
@@ -311,7 +311,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
 class InRealTime(Gpu):
     """The same beside real processes: the host's time is the real one, and waiting takes it.
 
-    What the CPU computes between two events takes the GPU a fifth of that.
+    The GPU takes a fifth of the CPU's time between two events.
     """
 
     share = 0.2
@@ -335,7 +335,7 @@ class InRealTime(Gpu):
         super().launch(seconds, host_s)
 
     def record(self) -> None:
-        """Queue what was computed since the last event."""
+        """Queue the computation since the last event."""
         before_s, self._recorded_s = self._recorded_s, time.perf_counter()
         self.launch(self.share * min(self._recorded_s - before_s, 0.1))
 

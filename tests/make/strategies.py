@@ -56,7 +56,7 @@ METRIC: dict[type, st.SearchStrategy[Any]] = {
     str: st.none() | anything_said.filter(bool),  # an empty text is one that was not measured
     tuple: st.lists(anything_said, max_size=3).map(tuple),
 }
-"""What a metric of each kind may be."""
+"""The possible values of a metric of each kind."""
 
 records = st.builds(
     Record,

@@ -9,7 +9,7 @@ from bench.measure import devices
 
 @pytest.fixture(autouse=True, scope="module")
 def _heap_of_others() -> None:
-    """Let garbage collection, which each measured case asks for, skip what the modules before have left."""
+    """Let garbage collection, which runs for each measured case, skip objects of earlier modules."""
     gc.freeze()
 
 

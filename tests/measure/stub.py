@@ -37,7 +37,7 @@ def path() -> str:
 
 
 class Announcements(Channel):
-    """Keeps the stages that are announced; there is no pipe."""
+    """Keeps the announced stages; there is no pipe."""
 
     def __init__(self) -> None:
         self.stages: list[str] = []
@@ -58,11 +58,11 @@ class Judging:
         return plain(self.judge.expect(Expect(at, seed, SHIFTS, given), Announcements()))
 
     def compare(self, check: str, file: str) -> dict[str, Any]:
-        """Return what the judge says of the output of a check."""
+        """Return the judge's reply on the output of a check."""
         return plain(self.judge.compare(Compare(check, file), Announcements()))
 
     def compare_timed(self, file: str) -> dict[str, Any]:
-        """Return what the judge says of the outputs of timed calls."""
+        """Return the judge's reply on the outputs of timed calls."""
         return plain(self.judge.compare_timed(CompareTimed(file), Announcements()))
 
 
@@ -118,12 +118,12 @@ class Case:
         return plain(self.worker.finish(Finish(self.call_s, core, files), self.channel))
 
     def measure(self, samples: int) -> dict[str, Any]:
-        """Return the last reply of a case that is prepared, takes so many samples and ends, or the first one not ok."""
+        """Return the last reply of a case that is prepared, takes some samples and ends, or the first not ok."""
         reply = self.prepare()
         return self.rounds(samples) if reply["status"] == "ok" else reply
 
     def rounds(self, samples: int) -> dict[str, Any]:
-        """Return the last reply of a prepared case that takes so many samples and ends, or the first one not ok."""
+        """Return the last reply of a prepared case that takes some samples and ends, or the first not ok."""
         for step in (*[self.sample] * samples, self.finish):
             reply = step()
             if reply["status"] != "ok":
@@ -131,7 +131,7 @@ class Case:
         return reply
 
     def reasons(self) -> dict[str, str]:
-        """Return what is incorrect in each file that was handed over."""
+        """Return the mistake in each file that was handed over."""
         reasons = {}
         for check, file in self.files.items():
             if not Path(file).exists():
@@ -147,7 +147,7 @@ def case(at: Point, implementation: str, **options: Any) -> Iterator[Case]:
     process = Case(at, implementation, **options)
     gc.freeze()  # as in a process for one case: collecting garbage skips what torch's import and other tests have left
     try:
-        with patch.object(forking, "has_children", return_value=False):  # those of other tests
+        with patch.object(forking, "has_children", return_value=False):  # of other tests
             yield process
     finally:
         if process.worker._case is not None:

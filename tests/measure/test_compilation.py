@@ -51,7 +51,7 @@ def test_a_compiled_case_trains_and_tells_its_graph_from_one_of_the_cache(pool: 
 
 
 def test_an_implementation_that_exhausted_the_limit_by_itself_is_a_fallback(pool: Pool) -> None:
-    """Whether it says that it compiles or not, where torch.compile gave up it would run eagerly: that is no number."""
+    """Where torch.compile gave up it would run eagerly, whether it declares compilation or not, so it isn't timed."""
     members = measured(pool, "eager", "tests.foreign:exhausted", "tests.foreign:overworked")
     assert [member.status for member in members.values()] == ["ok", "fallback", "fallback"]
     assert ["recompile_limit" in member.detail for member in members.values()] == [False, True, True]

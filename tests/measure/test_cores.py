@@ -38,7 +38,7 @@ def grouped(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
 
 
 class Grouped(nn.Module):
-    """A layer whose heads of keys and values are fewer than those of queries, with a core of its own."""
+    """A layer with fewer heads of keys and values than of queries, and its own core."""
 
     def __init__(self) -> None:
         super().__init__()

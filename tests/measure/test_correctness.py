@@ -48,7 +48,7 @@ def test_what_we_ship_passes_at_every_shape_and_in_every_mode_and_dtype(number: 
 @pytest.mark.parametrize("layer", OTHER_LAYERS)
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_shipped_implementations_pass_on_every_layer(mode: str, layer: str) -> None:
-    """On each layer what we ship computes the reference's function, or says that it can't."""
+    """On each layer every shipped implementation computes the reference's function, or says that it can't."""
     for name in (each for each in impls.IMPLEMENTATIONS if each not in NOT_EAGER_ON_CPU):
         narrow_keys = name == "sdpa_flash" and layer in ("self", "conv")  # keys are narrower than values there
         if impls.IMPLEMENTATIONS[name].refusal(LAYERS[layer].class_name) or narrow_keys:
@@ -60,7 +60,7 @@ def test_shipped_implementations_pass_on_every_layer(mode: str, layer: str) -> N
 
 @pytest.mark.parametrize("layer", OTHER_LAYERS)
 def test_mutants_are_rejected_on_every_layer(layer: str) -> None:
-    """What computes something else is rejected whatever the layer; conv's weight of the residual is not 0."""
+    """Implementations of another function are rejected on every layer; conv's weight of the residual is not 0."""
     for mutant in ("mean_of_values", "swapped_tokens", "stale_output", "edits_its_input", "one_nan"):
         assert checked(of_layer(layer), f"tests.mutants:{mutant}").reason != "", mutant
 
@@ -77,7 +77,7 @@ def square(layer: str, side: int) -> dict[str, int]:
 def test_what_computes_no_attention_is_rejected_with_few_tokens_and_many(layer: str, dtype: str) -> None:
     """In a half type too, where the tolerance is wide and attention differs little from a mean; sdpa passes.
 
-    The longest are those of layers that add something to the core's output, beside which it is small.
+    The longest are for layers that add something large to the core's output.
     """
     for side in (4, 14, 45) if dtype == "bfloat16" and layer in ("vit", "conv") else (4, 14):
         at = of_layer(layer, dtype=dtype, **square(layer, side))
@@ -119,7 +119,7 @@ def test_an_output_one_percent_too_large_is_rejected(mode: str) -> None:
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("mutant", mutants.ALL)
 def test_every_mutant_is_rejected(mutant: str, mode: str) -> None:
-    """What was seen to be wrong in kernels does not pass, in either mode and dtype."""
+    """Faults that occurred in kernels are rejected, in either mode and dtype."""
     for dtype in ("float32", "bfloat16"):
         at = point(batch=3, num_tokens=24, channels=32, num_heads=4, mode=mode, dtype=dtype)
         if (mutant, mode) == ("stale_output", "train"):
@@ -183,12 +183,12 @@ def test_what_we_ship_passes_as_a_core_of_many_tokens_in_a_half_type(columns: di
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("honest", ["tests.foreign:twin", "tests.foreign:talkative", "tests.foreign:copying"])
 def test_honest_implementations_of_users_are_accepted(honest: str, mode: str) -> None:
-    """What computes the reference's function passes, whoever wrote it."""
+    """A user's implementation of the reference's function passes."""
     assert checked(point(mode=mode), honest).reason == ""
 
 
 def off_in_one_gradient(layer: torch.nn.Module) -> Any:
-    """Return the layer with the right output, all right gradients but one: that of the last input is twice as large."""
+    """Return the layer with the right output and gradients, except that the last input's gradient is doubled."""
     return lambda *xs: layer(*xs[:-1], 2 * xs[-1] - xs[-1].detach())
 
 
@@ -210,7 +210,7 @@ def test_the_gradient_of_every_input_is_compared(columns: dict[str, Any], last: 
 @pytest.mark.parametrize("mode", ["inference", "backward"])
 @pytest.mark.parametrize("name", ["Crossed", "CrossedBySDPA"])
 def test_a_users_layer_of_two_inputs_is_checked_with_each_core(name: str, mode: str, dtype: str) -> None:
-    """What we ship passes in its place, and the mean of the values doesn't, whether it has an attend or not."""
+    """Shipped cores pass in its place, and the mean of the values doesn't, whether it has an attend or not."""
     at = point(**{**WITH_CONTEXT, "layer": f"tests.own_layers:{name}"}, mode=mode, dtype=dtype)
     for implementation in ("as_is", "eager", "manual", "online", "sdpa", "sdpa_math"):
         assert checked(at, implementation).reason == "", implementation
@@ -228,7 +228,7 @@ def test_a_users_layer_of_two_inputs_is_checked_with_each_core(name: str, mode: 
     ids=["tokens", "head", "channels", "some tokens"],
 )
 def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where(at: Point, wrong: tuple[Any, ...], place: str) -> None:
-    """In the reason of its row; a core's output has heads where that of a map has channels."""
+    """The reason in its row has the place; a core's output has heads where a map has channels."""
     work = workload.make(at)
     check = reference.expect(work, NORMAL, InputValues())
     y = outputs.compute(subjects.subject(work, "sdpa"), work, work.inputs()).y.clone()
@@ -238,7 +238,7 @@ def test_a_kernel_that_is_wrong_from_a_token_on_is_told_where(at: Point, wrong: 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])
 def test_nothing_is_right_beside_what_is_not_finite(value: float) -> None:
-    """Neither zeros nor the layer's own output, whatever the tolerance."""
+    """Neither zeros nor the layer's own output pass, at any tolerance."""
     work = workload.make(point())
     check = reference.expect(work, NORMAL, InputValues())
     y = work.layer(*work.inputs()).detach()

@@ -32,7 +32,7 @@ def by_events_alone(gpu: Gpu, call: Call) -> float:
 def test_device_times_are_those_of_the_gpu_alone(timing: str, overwritten: int, host_s: float, gpu: Gpu) -> None:
     """However long the host needs: without a hold the events have its time between them.
 
-    The overwriting of L2 before each cold call is no part of the time.
+    The time of a cold call doesn't include the overwriting of L2 before it.
     """
     call = gpu.call(KERNELS, KERNEL_S, host_s)
     taken = timed(timer := cuda.timer(timing), call, 5)
@@ -113,7 +113,7 @@ def test_copies_of_results_that_are_queued_behind_a_timing_are_not_late(gpu: Gpu
 
 
 def test_the_peak_of_a_call_is_beyond_what_was_held(gpu: Gpu) -> None:
-    """What the allocator has reserved for others before, and gave back, is no part of it."""
+    """It doesn't include memory that the allocator reserved for others before and gave back."""
     memory, held = gpu.memory, 100 << 20
     memory.allocate(held + (300 << 20))
     memory.free(300 << 20)

@@ -1,4 +1,4 @@
-"""What a duel asks of the modules of its sides."""
+"""The description of a duel's modules."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ def described(layer: str, implementation: str = "as_is") -> dict[str, Any]:
 
 
 def test_a_module_is_described_by_shapes_and_by_the_code_that_it_brings_in() -> None:
-    """Names of weights are those of the module itself; packages have their file, a digest and their version.
+    """Weights have the module's own names; packages have their file, a digest and their version.
 
-    Code of an implementation counts too, and what was imported before if a name of the user's says it.
+    Code of an implementation counts too, and so do earlier imports if the user's name contains them.
     """
     seen = described("tests.tiny_models:Net[input=1x5x16]", "impls.attend.eager:adapt")
     assert (seen["input"], seen["output"]) == ("[2, 5, 16]", "[2, 5, 16]")

@@ -54,7 +54,7 @@ def test_no_implementation_is_blamed_for_the_order_of_backends(
 
 
 def test_a_process_that_was_forked_from_one_that_asked_cuda_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the cause, and is no message of CUDA at some later call. A CPU can be used there."""
+    """The error names the cause, instead of a CUDA error at some later call. A CPU can be used there."""
     monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: True)
     workload.set_up(point())
     with pytest.raises(RuntimeError, match="forked from one that has asked CUDA"):

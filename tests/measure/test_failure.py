@@ -26,7 +26,7 @@ def test_an_error_that_leaves_a_gpu_unusable_ends_the_process(gpu: Gpu) -> None:
 
 
 def test_a_kernel_that_asserts_on_the_device_ends_the_process_at_its_timing(gpu: Gpu) -> None:
-    """The call itself returns; whoever waits for the GPU next gets CUDA's words, which the process ends with."""
+    """The call itself returns; the next wait for the GPU raises CUDA's error, with which the process ends."""
     with (
         pytest.raises(SystemExit, match="RuntimeError: CUDA error: device-side assert triggered"),
         failure.caught(Outcome(), "cuda"),
@@ -35,7 +35,7 @@ def test_a_kernel_that_asserts_on_the_device_ends_the_process_at_its_timing(gpu:
 
 
 def test_a_gpu_without_free_memory_is_not_lost(gpu: Gpu) -> None:
-    """The row says what was asked for, and the process goes on."""
+    """The row has the requested memory, and the process goes on."""
     outcome = Outcome()
     with failure.caught(outcome, "cuda"):
         gpu.memory.allocate(64 << 40)

@@ -19,7 +19,7 @@ WAIT_S = 10.0
 
 
 class Said(Struct):
-    """What a process says of itself."""
+    """A process's report on itself."""
 
     pid: int
     parent: int
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_a_worker_serves_requests_on_a_pipe_of_its_own(server: Server) -> None:
-    """The worker is a child of the server in a session of its own, and knows what the server has warmed up.
+    """The worker is a child of the server in its own session, and has the server's warmed-up state.
 
     The end of another worker, which was there first, leaves it alone.
     """

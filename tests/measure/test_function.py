@@ -28,7 +28,7 @@ CORES: dict[str, Kind] = {
     "branch": lambda _layer, o: o if o.sum() > 0 else 2 * o,
     "four": lambda _layer, o: o.view(4, *o.shape[1:]),
 }
-"""What is made of the output of a core, which then is no function of the item's q, k and v."""
+"""Changes to the output of a core, which then isn't a function of the item's q, k and v."""
 
 
 class Random(nn.Module):
@@ -63,7 +63,7 @@ def refusal(at: Point) -> str:
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
 @pytest.mark.parametrize("kind", CORES)
 def test_a_layer_that_returns_something_else_each_time_is_refused(kind: str, mode: str) -> None:
-    """In the mode in which it does so; what is dropped in training alone is a function in inference."""
+    """Only in the mode in which it does so; with dropout only in training it is a function in inference."""
     is_refused = mode != "inference" or kind != "dropout_in_training"
     assert bool(refusal(of_four(kind, mode))) is is_refused
 

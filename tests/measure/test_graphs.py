@@ -45,7 +45,7 @@ def test_a_replay_computes_what_the_call_computes_for_the_next_inputs(mode: str,
 
 
 def test_a_timing_of_a_graph_holds_the_output_of_a_drawn_replay(gpu: Gpu) -> None:
-    """Each has its own inputs, and what is held belongs to them; copies of inputs and outputs are not in the time."""
+    """Each has its own inputs, and the held output belongs to them; the time excludes copies of inputs and outputs."""
     work = workload.make(point())
     subject, inputs = subjects.subject(work, "eager"), subjects.Inputs(work)
     graph = Graph(subject, work, inputs)

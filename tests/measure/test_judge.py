@@ -20,7 +20,7 @@ from tests.measure.stub import SEED, SHIFTS, Announcements, Judging, path
 
 
 def judge_of(at: Point) -> Judging:
-    """Return a judge that knows what is expected at a point."""
+    """Return a judge that has the expected outputs at a point."""
     judge = Judging()
     judge.expect(at)
     return judge
@@ -47,7 +47,7 @@ def written(at: Point, check: str, change: Callable[[Tensor], Tensor] = lambda y
 
 
 def test_another_seed_has_other_expectations() -> None:
-    """What a seed's weights and inputs give is right for no other, whatever was made before."""
+    """The outputs for a seed's weights and inputs are wrong for any other seed, whatever was made before."""
     judge = judge_of(point())
     judge.expect(point(), SEED + 1)
     assert judge.compare(PEAKED, written(point(), PEAKED, seed=SEED + 1))["reason"] == ""
@@ -130,7 +130,7 @@ ONE = dict.fromkeys(("num_tokens", "channels", "num_heads"), 1)
 def test_a_layer_that_mixes_tokens_and_a_model_are_compared_in_all_rows(at: Point) -> None:
     """Some rows of a core would say nothing of an output after which tokens are mixed.
 
-    What a model's cores are given, such as a mask tensor, is for torch's own function alone.
+    Other arguments of a model's cores, such as a mask tensor, are only for torch's own function.
     """
     judge = judge_of(at)
     assert timed(judge, at) == ""
@@ -183,7 +183,7 @@ def test_a_point_that_the_machine_can_not_run_is_unsupported(
 
 
 def test_a_layer_that_leaves_the_process_changed_can_not_be_judged() -> None:
-    """Whatever it changed would hold for all that is computed after it."""
+    """Its change would affect everything that is computed after it."""
     reply = Judging().expect(point(layer="tests.own_layers:MultiThreaded"))
     assert reply["status"] == "error"
     assert "left torch's threads changed: 2 instead of 1 (when the layer was made or called)" in reply["detail"]

@@ -21,7 +21,7 @@ def _few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def looked(name: str, settings: tuple[str, ...] = (), mode: str = "inference") -> Seen:
-    """Return what is seen at a tiny model, as it comes out of the pipe."""
+    """Return the look at a tiny model, as it comes out of the pipe."""
     at = point(layer=f"tests.tiny_models:{name}", mode=mode)
     return msgspec.json.decode(msgspec.json.encode(look.look(Look(at, 1, settings), Announcements())), type=Seen)
 
@@ -52,7 +52,7 @@ def test_a_look_sees_what_a_plain_call_runs(name: str, mode: str) -> None:
 
 
 def test_a_softmax_of_no_core_has_a_share_and_a_reason() -> None:
-    """With its line of source; it is no core."""
+    """It has its line of source, but isn't a core."""
     capped = looked("Net[kind=capped,input=1x5x16]")
     assert capped.cores == ()
     assert {other.layer for other in capped.others} == {"layers.0", "layers.1"}

@@ -33,7 +33,7 @@ STAGES = [
     *("preparation", "import", "preparation", "first call", "correctness check", "inspection", "warm-up"),
     "last calls",
 ]
-"""What a case announces in its order, so that the parent knows the stage if the process dies."""
+"""The stages that a case announces in order, so that the parent knows the stage if the process dies."""
 
 
 @pytest.fixture(
@@ -49,7 +49,7 @@ STAGES = [
     ids=" ".join,
 )
 def whole(request: pytest.FixtureRequest) -> SimpleNamespace:
-    """Return all that a case of each mode said from its preparation to its end.
+    """Return the messages of a case in each mode from its preparation to its end.
 
     `reasons` are the judge's after the one and the other; `conditions` say whether inference mode and garbage
     collection are on between two samples.
@@ -70,7 +70,7 @@ def whole(request: pytest.FixtureRequest) -> SimpleNamespace:
 
 
 def test_all_outputs_that_are_kept_are_right(whole: SimpleNamespace) -> None:
-    """Those of the first calls come before the rounds, those of a timed call and of the last one after them."""
+    """Outputs of the first calls come before the rounds, of a timed call and the last call after them."""
     replies = [whole.prepared, *whole.samples, whole.finished]
     assert [reply["status"] for reply in replies] == ["ok"] * 5
     assert whole.prepared["detail"] == ""
@@ -87,7 +87,7 @@ def test_all_outputs_that_are_kept_are_right(whole: SimpleNamespace) -> None:
     ],
 )
 def test_a_layer_with_the_weights_of_another_is_judged_by_it(layer: str, mode: str, dtype: str, is_right: bool) -> None:
-    """Outputs and gradients, those of timed calls too."""
+    """Outputs and gradients are judged, including those of timed calls."""
     first, second = (point(layer=f"tests.own_layers:{name}", mode=mode, dtype=dtype) for name in ("Separate", layer))
     with case(second, "as_is", thorough=True, first=first) as process:
         assert process.measure(2)["status"] == "ok"
@@ -205,7 +205,7 @@ LATER = {
     "mutants:weights_later": "edited the layer's weights (in a timed call)",
     "mutants:a_view_of_its_input_later": "output shares memory with its input or with a weight (in a timed call)",
 }
-"""What is said of those that are right at first."""
+"""The details of faults that are right at first."""
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_one_that_fails_in_a_sample_has_ended() -> None:
     ],
 )
 def test_a_fault_is_an_outcome(name: str, mode: str, status: str, detail: str) -> None:
-    """What an implementation raises has a status and a reason, and no output is left for the judge.
+    """An implementation's exception has a status and a reason, and no output is left for the judge.
 
     Another runtime has no gradients, and says so before it is built.
     """

@@ -41,7 +41,7 @@ def test_a_backward_pass_frees_what_was_kept_for_it() -> None:
 def test_autograd_keeps_what_eager_needs_and_less_for_sdpa() -> None:
     """By hand: eager keeps scores after the softmax; sdpa keeps q, k, v, its output and a sum for each query.
 
-    What a compiled layer keeps is seen too.
+    Memory that a compiled layer keeps is seen too.
     """
     work = workload.make(point(batch=2, num_tokens=64, channels=32, num_heads=4, mode="train"))
     eager, sdpa = (subjects.subject(work, name) for name in ("eager", "sdpa"))

@@ -1,4 +1,4 @@
-"""Outputs: what is refused without a look at numbers, and the way to the judge and back."""
+"""Outputs: refusals without a look at numbers, and the way to the judge and back."""
 
 import dataclasses
 from collections.abc import Callable
@@ -36,7 +36,7 @@ FORMS: dict[str, Callable[[Tensor], object]] = {
     "output is on meta, expected cpu": lambda x: x.to("meta"),
     "output shares memory with its input or with a weight": lambda x: x.view_as(x),
 }
-"""Outputs of a wrong form for an input [2, 7, 12], by what is said of them."""
+"""Outputs of a wrong form for an input [2, 7, 12], by message."""
 
 
 @pytest.mark.parametrize("reason", FORMS)
@@ -61,7 +61,7 @@ CORES: dict[str, Callable[[Tensor], object]] = {
     "attend must return a tensor [2, 3, 7, 4], got tuple": lambda o: (o, None),
     "": lambda o: o,
 }
-"""What a core makes of the right result, by what is said of it."""
+"""Wrong changes of a core's result, by message."""
 
 
 @pytest.mark.parametrize("mistake", CORES)

@@ -1,4 +1,4 @@
-"""Items of different lengths, padded and packed, and what the judge says of their cores."""
+"""Items of different lengths, padded and packed, and the judgement on their cores."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -35,7 +35,7 @@ RUNS = [
 def test_padded_and_packed_ways_are_right_from_the_first_call_to_the_last(
     name: str, layer: str, mode: str, mask: str
 ) -> None:
-    """Whole outputs and items of timed calls are those of real tokens, in each mode."""
+    """Whole outputs and items of timed calls match the real tokens' outputs, in each mode."""
     with case(at(layer, mode=mode, mask=mask), name, thorough=True) as process:
         reply = process.measure(4)
         reasons = process.reasons()
@@ -46,7 +46,7 @@ def test_padded_and_packed_ways_are_right_from_the_first_call_to_the_last(
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("name", hacks_of_lengths.OF_LENGTHS)
 def test_a_core_that_is_wrong_for_items_of_different_lengths_is_incorrect(name: str, mode: str) -> None:
-    """Other items, later tokens, padding, and lengths that were those of an earlier batch are all seen."""
+    """Use of other items, later tokens, padding, or an earlier batch's lengths is found."""
     hacks_of_lengths.first_packings.clear()
     mask = "none" if name == "padding_leaks" else "causal"
     with case(at("vit", mode=mode, mask=mask), f"tests.hacks_of_lengths:{name}", thorough=True) as process:

@@ -45,7 +45,7 @@ def _enter(mode: Any) -> None:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_named_and_stays(name: str) -> None:
-    """What was changed stands in the message by its name, as often as it is read: nothing is put back."""
+    """The message names the change every time it is read, because nothing is put back."""
     if name == "the cores to run on" and (not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) == 1):
         pytest.skip("there is one core, or none can be chosen")
 

@@ -34,7 +34,7 @@ def test_backward_operators_belong_to_the_label_that_made_their_node() -> None:
 
 
 def test_a_call_holds_what_ran_inside_its_label_alone() -> None:
-    """What ran before, between or after the labels is none of it."""
+    """It excludes everything that ran before, between or after the labels."""
     with profile() as profiler:
         torch.ones(2).exp()
         for function in (torch.sin, torch.tan):

@@ -1,4 +1,4 @@
-"""The reference: what is computed in float64 and by plain eager, and cores that never hold all scores."""
+"""The reference: computations in float64 and by plain eager, and cores that never hold all scores."""
 
 import dataclasses
 from typing import Any
@@ -18,7 +18,7 @@ from tests.make.points import OF_LAYER, of_layer, point
 def test_on_large_shapes_an_item_at_random_and_the_last_are_compared_with_float64(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The system draws it; what is wrong in the last item alone is always seen, by gradients of inputs too."""
+    """The system draws it; an error only in the last item is always seen, in gradients of inputs too."""
     monkeypatch.setattr(reference, "WHOLE_BATCH_SCORES", 1)
     drawn = set()
     for seed in range(12):
@@ -58,7 +58,7 @@ def test_gradients_of_weights_at_large_shapes_are_compared_in_timed_calls(
 @pytest.mark.parametrize("mode", ["inference", "forward", "train"])
 @pytest.mark.parametrize("layer", OF_LAYER)
 def test_long_sequences_are_checked_without_all_scores(layer: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What we ship passes, and a mutant is rejected, on every layer."""
+    """Shipped implementations pass, and a mutant is rejected, on every layer."""
     monkeypatch.setattr(reference, "LONG_SCORES", 1)
     at = of_layer(layer, mode=mode)
     short, result = checked(at, "eager"), checked(at, "sdpa")
@@ -89,7 +89,7 @@ LONG: list[tuple[str, dict[str, Any]]] = [
 def test_features_of_attention_are_checked_without_all_scores(
     mutant: str, columns: dict[str, Any], mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In drawn rows, or block by block if there are gradients, what we ship passes and what is wrong is rejected."""
+    """In drawn rows, or in blocks if there are gradients, shipped implementations pass and wrong ones are rejected."""
     monkeypatch.setattr(reference, "LONG_SCORES", 20)
     monkeypatch.setattr(cores, "LONG_SCORES", 250)  # blocks of some queries, and a shorter one
     monkeypatch.setattr(reference, "ROWS", 8)
@@ -148,7 +148,7 @@ def of_odd(core: str, mode: str = "inference", dtype: str = "float32") -> Any:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_a_mask_that_a_layer_makes_in_float32_is_right_beside_float64(mode: str, dtype: str) -> None:
-    """What is expected of torch's function with such a mask is what is expected of the formula."""
+    """Torch's function and the formula have the same expected outputs with such a mask."""
     masked, written = (
         expected(workload.make(of_odd(core, mode, dtype)))[0].targets for core in ("biased", "biased_as_written")
     )
@@ -175,7 +175,7 @@ def test_nothing_is_judged_by_a_layer_that_float64_disagrees_with(core: str, dty
 
 
 def test_a_timed_call_of_short_items_has_something_expected_in_each() -> None:
-    """Rows of a call are chosen at random; if those of an item are all padding, all rows are computed."""
+    """Rows of a call are chosen at random; if an item's rows are all padding, all rows are computed."""
     work = workload.make(point(num_tokens=512, batch=3, lengths="list:512+1+1"))
     for key in range(4):
         calls = [TimedCall(key, 0, item) for item in range(3)]

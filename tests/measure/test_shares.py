@@ -1,4 +1,4 @@
-"""The shares of a call that belong to attention cores, to other softmaxes, and to layers."""
+"""The shares of a call in attention cores, in other softmaxes, and in layers."""
 
 import pytest
 import torch
@@ -45,7 +45,7 @@ def labels(of: Found) -> dict[str, list[str]]:
 
 
 def test_operators_have_the_label_of_their_part() -> None:
-    """A core has its products and its softmax, so has another softmax; a gate has itself, a layer what is left."""
+    """A core has its products and its softmax, as has another softmax; a gate has itself, a layer the rest."""
     of = look(Gated(), (X,))
     every = shares.parts(of)
     assert [type(part).__name__ for part in every] == ["Site", "Other", "Other", "str"]
@@ -59,7 +59,7 @@ def test_operators_have_the_label_of_their_part() -> None:
 
 
 def test_the_backward_pass_of_a_label_counts() -> None:
-    """It is that of the operators inside; a label without gradients has none."""
+    """It is the backward pass of the operators inside; a label without gradients has none."""
     x = torch.randn(64, 64, requires_grad=True)
     with profile(activities=[ProfilerActivity.CPU]) as profiler, record_function(shares.CALL):
         with record_function("product"):
@@ -71,7 +71,7 @@ def test_the_backward_pass_of_a_label_counts() -> None:
 
 
 def test_a_gpu_whose_kernels_are_not_seen_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernels of the CPU are none of a GPU's."""
+    """Kernels of the CPU don't count for a GPU."""
     of = look(Gated(), (X,))
     seconds = shares.seconds
     monkeypatch.setattr(shares, "seconds", lambda call, _kind: seconds(call, CUDA))

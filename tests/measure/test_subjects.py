@@ -27,7 +27,7 @@ def test_implementations_cannot_disturb_each_other() -> None:
 
 @pytest.mark.parametrize("calls", [1, 2, 6])
 def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int, on: str) -> None:
-    """Each call has a tensor and values of its own, which the judge makes from the keys whatever came before."""
+    """Each call has its own tensor and values, which the judge makes from the keys, independent of earlier calls."""
     work, judge = workload.make(point(device=on)), workload.make(point(device=on))
     inputs = subjects.Inputs(work)
     for key in (1, 2):
@@ -45,7 +45,7 @@ def test_the_calls_of_a_timing_get_the_values_of_its_key(calls: int, on: str) ->
 
 @pytest.mark.parametrize("columns", [WITH_CONTEXT, {"layer": "core"}, {"layer": "core", "lengths": "uniform"}])
 def test_an_edit_of_any_input_is_seen(columns: dict[str, Any]) -> None:
-    """Of x or queries, of a context or keys and values, and of the padding mask, which is not made anew."""
+    """It holds for x or queries, a context or keys and values, and the padding mask, which is not remade."""
     work = workload.make(point(**columns))
     for number in range(len(work.inputs())):
         inputs = subjects.Inputs(work)

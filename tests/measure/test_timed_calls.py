@@ -30,7 +30,7 @@ def offered(number: Kept) -> tuple[TimedOutputs, Callable[[int, torch.Tensor], N
 
 
 def test_all_calls_have_the_same_chance_to_be_kept() -> None:
-    """Of 40 samples, the first as often as the last, and what is kept is the output of the call that is named."""
+    """Of 40 samples the first is kept as often as the last, and the output is the named call's."""
     drawn: Counter[int] = Counter()
     like = torch.zeros_like(workload.make(point()).direction)
     for _ in range(200):

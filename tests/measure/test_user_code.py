@@ -15,7 +15,7 @@ WRAPPER = "import json\nimport users_library.inner\n"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a folder on the path with a wrapper around a library; what is imported from it is forgotten."""
+    """Return a folder on the path with a wrapper around a library; imports from it are forgotten."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "users_wrapper.py").write_text(WRAPPER, encoding="utf-8")
     (tmp_path / "users_library").mkdir()
@@ -33,7 +33,7 @@ def forget() -> None:
 
 
 def brought_in() -> dict[str, tuple[str, str]]:
-    """Return what the import of the wrapper brings in, as in a new process."""
+    """Return the modules that importing the wrapper brings in, as in a new process."""
     forget()
     before = {*sys.modules} - {"json"}
     import_module("users_wrapper")
@@ -41,7 +41,7 @@ def brought_in() -> dict[str, tuple[str, str]]:
 
 
 def test_a_wrapper_brings_in_its_library(folder: Path) -> None:
-    """Each top-level name has its first file; the standard library is none of the user's."""
+    """Each top-level name has its first file; the standard library isn't the user's."""
     files = {name: Path(file) for name, (file, _) in brought_in().items()}
     assert files == {
         "users_library": folder / "users_library" / "__init__.py",

@@ -58,7 +58,7 @@ CORE = 2 * 2 * (2 * 7 * 7 * 12)
 def test_the_operations_of_a_users_layer_are_stated_or_counted(
     name: str, columns: dict[str, Any], flops: int | None
 ) -> None:
-    """Torch counts what a layer doesn't state, backward too; with a mask nobody knows what a call needs."""
+    """Torch counts operations that a layer doesn't state, backward too; with a mask the number is unknown."""
     assert own(name, **columns).flops == flops
 
 

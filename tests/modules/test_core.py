@@ -18,7 +18,7 @@ TINY = "tests.tiny_models"
 
 
 def tiny(name: str) -> Wrapper:
-    """Return a tiny model of tokens `[5, 16]`; options in its name are those of the model."""
+    """Return a tiny model of tokens `[5, 16]`; the options in its name are the model's."""
     base, _, options = name.partition("[")
     return made(f"{TINY}:{base}[input=1x5x16{',' * bool(options)}{options or ']'}").eval()
 

@@ -1,4 +1,4 @@
-"""What a module is called with: x, the arguments of a function, and those of its call in a whole."""
+"""The arguments of a module: x, a function's, and those of its call in a whole model."""
 
 import copy
 from types import SimpleNamespace
@@ -126,7 +126,7 @@ def test_all_arguments_come_from_a_function() -> None:
 
 
 def test_token_ids_are_compared_after_their_embedding() -> None:
-    """What x is takes the place of the vectors of words, not of those of places, which are declared before."""
+    """The input x replaces the word vectors, not the position vectors, which are declared before."""
     layer = made(f"{HERE}:Text[input={HERE}:ids]")
     assert (layer.items, layer.embedding) == (((5, CHANNELS),), "words")
     x = torch.randn(5, 5, CHANNELS, requires_grad=True)
@@ -150,7 +150,7 @@ def test_a_model_of_token_ids_is_run_by_any_setting(setting: str) -> None:
 
 @pytest.mark.parametrize(("name", "item"), [("Text", (5, CHANNELS)), ("OneHot", (5, 30))])
 def test_a_part_of_a_model_of_token_ids_has_its_own_input(name: str, item: tuple[int, ...]) -> None:
-    """The model needs no embedding then. The batch is that of the function."""
+    """The model then needs no embedding. The batch comes from the function."""
     layer = made(f"{HERE}:{name}[input={HERE}:ids,at=part]")
     assert (layer.items, layer.embedding, layer.batch) == ((item,), "", 3)
 

@@ -1,4 +1,4 @@
-"""How a module is made from its name and the columns of a point, and what its input is."""
+"""The making of a module from its name and the columns of a point, and its input."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ class Got(nn.Module):
 
 
 def named(heads: int, *, chan: int, token_len: int, seq_len: int, img_size: int, dim_head: int, mask: str) -> Got:
-    """Return what columns gave by their names and by other names, in whatever order."""
+    """Return the arguments from columns, by their own and by other names, in any order."""
     return Got(a=heads, b=chan, c=token_len, d=seq_len, e=img_size, f=dim_head, mask=mask)
 
 
@@ -60,7 +60,7 @@ def with_defaults(
     qk_scale: Any = "own",
     patch_size: Any = "own",
 ) -> Got:
-    """Return what a constructor with defaults of its own got."""
+    """Return the arguments of a constructor with defaults."""
     own = {"qkv_bias": qkv_bias, "qk_scale": qk_scale, "patch_size": patch_size}
     return Got(a=dim, b=nhead, c=dropout, d=(device, mode, hidden_dim), **own)
 
@@ -71,12 +71,12 @@ def of_open(h: int, n_state: int, max_seq_len: int, width: int = 3) -> Got:
 
 
 def curious(dim: int, colour: str, window_size: Any) -> Got:
-    """Return what no column has."""
+    """Return arguments of which columns give only the width."""
     return Got(dim=dim, colour=colour, window_size=window_size)
 
 
 def any_keyword(**others: Any) -> Got:
-    """Return whatever comes."""
+    """Return all keyword arguments."""
     return Got(**others)
 
 
@@ -101,7 +101,7 @@ def refused(name: str, **columns: Any) -> str:
         ("named", {"a": 4, "b": 64, "c": 48, "d": 7, "e": 32, "f": 16, "mask": "causal"}),
         ("of_open", {"a": 4, "b": 64, "c": 7, "d": 3}),
         ("any_keyword", {}),
-        # what stands in brackets counts, whatever the columns say
+        # arguments in brackets take precedence over columns
         ("with_defaults[nhead=2,dropout=0,qkv_bias=no]", {"a": 48, "b": 2, "c": 0, "d": (None, "fan_in", 9),
             "qkv_bias": "no", "qk_scale": "own", "patch_size": 4}),
         ("any_keyword[a=(1, 2),b='x, y',c=None,d=true,e=False,f=[1, (2, 3)],g=max-autotune]", {"a": (1, 2),
@@ -110,7 +110,7 @@ def refused(name: str, **columns: Any) -> str:
     ],
 )  # fmt: skip
 def test_columns_go_to_the_parameters_that_name_them(name: str, expected: dict[str, Any]) -> None:
-    """By their names or other names, only those of shape; where and how weights are made is the suite's affair."""
+    """Only columns of shape do, by their own or other names; the suite decides where and how weights are made."""
     assert got(name) == expected
     said = ("h is num_heads, max_seq_len is num_tokens",)  # what may mean something else
     assert make(f"{HERE}:{name}", COLUMNS)[0].said == (said if name == "of_open" else ())
@@ -187,7 +187,7 @@ maps.input_shape = lambda point: (point.batch, point.token_len, 5)  # type: igno
     ],
 )
 def test_the_input_is_stated_given_or_tokens(name: str, shape: tuple[int, ...]) -> None:
-    """What stands in the name counts before what the module states; the batch is the point's."""
+    """The name takes precedence over the module's statement; the batch is the point's."""
     module, of_x = make(f"{HERE}:{name}", vars(point()))
     assert of_x == (shape,)
     assert module(torch.zeros(3, *shape[1:])).shape == (3, *shape[1:])

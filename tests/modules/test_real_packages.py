@@ -54,7 +54,7 @@ def test_every_core_of_a_real_model_is_replaced(name: str) -> None:
 
 
 def results(of: nn.Module, model: nn.Module, x: Tensor) -> list[Tensor | None]:
-    """Return an output, and the gradients of the input and of the model's parameters, those of one sum."""
+    """Return an output, and the gradients of its sum for the input and the model's parameters."""
     x = x.clone().requires_grad_()
     y: Tensor = of(x)
     weights = torch.linspace(-1, 1, y.numel(), dtype=y.dtype).view_as(y)

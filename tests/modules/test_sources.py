@@ -40,7 +40,7 @@ def has(name: str) -> None:
 def test_a_library_has_models_by_name(name: str, item: tuple[int, ...], cores: int) -> None:
     """With options of the constructor or of the class of a config; texts are given as embeddings, padding is a mask.
 
-    What a config leaves out is filled in: an encoder and decoder take the same tokens, an image has its usual size.
+    Missing parts of a config are filled in: encoder and decoder take the same tokens, an image has its usual size.
     """
     has(name)
     model = made(name).eval()
@@ -78,7 +78,7 @@ T5 = "T5Config[d_model=16,d_kv=8,num_heads=2,d_ff=16,num_layers=1,vocab_size=8,t
     ],
 )
 def test_a_layer_gets_the_mask_that_a_setting_expects(name: str) -> None:
-    """And no cache of an earlier call; the keys of a layer between encoder and decoder are those of the encoder."""
+    """It gets no cache of an earlier call; a layer between encoder and decoder gets the encoder's keys."""
     has("transformers")
     alone = made(f"transformers:{name}")
     x = torch.randn(3, *alone.items[0])
@@ -125,7 +125,7 @@ def test_a_library_that_is_missing_names_the_command(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_images_have_a_size_that_somebody_says(name: str, item: tuple[int, ...] | None) -> None:
-    """The name, the configuration, the model or its weights; else the refusal says what to write."""
+    """The name, the configuration, the model or its weights give it; else the refusal says what to write."""
     has(name)
     if item:
         assert made(name).items == (item,)

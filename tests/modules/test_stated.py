@@ -1,4 +1,4 @@
-"""What a layer states of itself, and what only looks like it."""
+"""A layer's statements about itself, and lookalikes."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +22,7 @@ class OfTokens(nn.Module):
         raise RuntimeError("not built yet")
 
     def flops(self, number: Any) -> int:
-        """Return a number for whatever comes."""
+        """Return a number for any arguments."""
         return 0 * (number is None) + 5
 
 

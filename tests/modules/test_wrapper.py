@@ -18,7 +18,7 @@ class Named(NamedTuple):
 
 
 def test_the_first_tensor_is_the_output() -> None:
-    """Of a tuple, a mapping or an object, the first of floating-point numbers; anything else is no output."""
+    """In a tuple, a mapping or an object, the first floating-point tensor is; anything else isn't an output."""
     one, number = torch.ones(1), torch.ones(1, dtype=torch.long)
     several = (None, number, one, 2 * one), [number, one], {"a": number, "b": one}
     for output in (one, *several, SimpleNamespace(y=one), Named(one)):
@@ -45,7 +45,7 @@ def test_a_tensor_that_can_not_be_compared_is_refused(tensor: torch.Tensor, kind
 
 
 def test_a_copy_leaves_the_graph_of_a_call_behind() -> None:
-    """What a call left in attributes can't be copied with its graph; weights and shared tensors are as they were."""
+    """Tensors that a call left in attributes lose their graph in a copy; weights and shared tensors are unchanged."""
     layer: Any = nn.Linear(2, 2)
     layer.seen, layer.all_seen = layer.weight * 2, [layer.weight * 3]
     twin = copied(layer)

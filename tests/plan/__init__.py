@@ -1,1 +1,1 @@
-"""Points, grids and sweep files, and what they refuse."""
+"""Points, grids and sweep files, and their refusals."""

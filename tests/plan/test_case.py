@@ -44,7 +44,7 @@ def test_a_case_is_read_from_a_row() -> None:
     ],
 )
 def test_name_of_a_point(changes: dict[str, Any], name: str) -> None:
-    """A point's name says what is fixed, in one word, and leaves out what is usual; a case's says who computes it."""
+    """A point's name has its unusual values in one word; a case's name also has the implementation."""
     assert vit_s(**changes).name == name
     assert Case(vit_s(**changes), "sdpa").name == f"{name}-sdpa"
 
@@ -80,5 +80,5 @@ def test_names_are_unique(one: Point, other: Point) -> None:
 
 @given(points)
 def test_names_are_safe_in_a_file_name(one: Point) -> None:
-    """A point's name holds nothing that a file system or a shell takes for something else."""
+    """A point's name holds no character with a meaning in a file system or a shell."""
     assert re.fullmatch(r"[A-Za-z0-9_.-]+", one.name)

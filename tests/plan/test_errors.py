@@ -33,6 +33,6 @@ def test_unknown_names_are_one_line_with_the_nearest_of_each() -> None:
 def test_the_nearest_name(name: object, near: str) -> None:
     """A slip of the finger, another case and a part of a name are near it.
 
-    Another number is another thing, and what is no text is near nothing.
+    Names with other numbers don't match, and a value that isn't text is near nothing.
     """
     assert nearest(name, ["eager", "sdpa", "sdpa_flash", "float32", "num_heads", "threads"]) == near

@@ -64,7 +64,7 @@ def refused(values: dict[str, Any]) -> str:
 
 
 def test_scalars_are_one_point_and_lists_a_product() -> None:
-    """Lists are multiplied with each other, the first key varying slowest; what is not given is the suite's default."""
+    """Lists are multiplied with each other, the first key varying slowest; missing columns have their defaults."""
     assert list(expand(ALL)) == [vit_s()]
     assert list(expand(LEAST)) == [vit_s(num_tokens=10, token_len=12, channels=12, num_heads=1)]
     points = expand({"num_tokens": [10, 20], **{**LEAST, "num_tokens": [10, 20]}, "num_heads": [1, 2, 3]})
@@ -85,7 +85,7 @@ def test_scalars_are_one_point_and_lists_a_product() -> None:
 def test_columns_follow_from_others(values: dict[str, Any], column: str, expected: list[object]) -> None:
     """A token is as long as there are channels, freed memory is retained, timing follows the device.
 
-    What a grid gives stays.
+    A grid's own values stay.
     """
     assert [getattr(each, column) for each in expand(LEAST | values)] == expected
 
@@ -102,7 +102,7 @@ def test_a_missing_key_and_an_empty_list_are_refused() -> None:
 
 
 def test_a_count_is_a_whole_number_of_at_least_one() -> None:
-    """Nothing but a positive whole number is a count, true is no number, and none is beyond what torch can count."""
+    """Only a positive whole number within torch's limit is a count; true isn't a number."""
     for key in (name for name, column in COLUMNS.items() if column.kind is ValueKind.COUNT):
         for value in (0, -1, 1.0, 2.5, True, "8", None, [3], 10**9 + 1, 10**20):
             assert refused({**ALL, key: [value]}).startswith(f"{key} = {value!r} must be a whole number of at least 1")
@@ -121,7 +121,7 @@ def test_a_count_is_a_whole_number_of_at_least_one() -> None:
     ],
 )
 def test_an_impossible_value_is_refused(key: str, values: list[object], expected: str) -> None:
-    """A value that its column can't have is refused with the key, the value and what was expected."""
+    """A value that its column can't have is refused with the key, the value and the rule."""
     for value in values:
         assert refused({**ALL, key: [value]}).startswith(f"{key} = {value!r} {expected}")
 
@@ -165,7 +165,7 @@ def test_what_is_no_range_is_refused(text: str, reason: str) -> None:
 
 
 def test_ranges_are_lists() -> None:
-    """A range of whole numbers stands for its numbers, alone or beside others; a text without a colon is none."""
+    """A range of whole numbers stands for its numbers, alone or among others; text without a colon isn't a range."""
     points = expand({**LEAST, "num_tokens": ["128:512:128", 1000, "2:8:x2"], "batch": "1:2"})
     assert [(each.num_tokens, each.batch) for each in points] == [
         (tokens, batch) for batch in (1, 2) for tokens in (128, 256, 384, 512, 1000, 2, 4, 8)
@@ -188,7 +188,7 @@ def test_shapes_are_timms(timm: Any, name: str) -> None:
     """Tokens with their prefix, width, heads, and whether queries have a bias, beside the projection if not in it."""
     theirs, options, own = TIMM[name]
     with torch.device("meta"):
-        model = timm.create_model(theirs, depth=1, **options)  # its blocks are alike
+        model = timm.create_model(theirs, depth=1, **options)  # its blocks are equal
     attention = model.blocks[0].attn
     assert attention.qkv.in_features == attention.proj.out_features
     assert MODELS[name] == {
@@ -279,7 +279,7 @@ def test_a_model_is_a_point_that_is_known_by_its_columns(name: str) -> None:
     ],
 )
 def test_what_is_no_model_is_refused(grid: dict[str, Any], message: str) -> None:
-    """An unknown name is refused with those that there are, and so is a grid that contradicts its model."""
+    """An unknown name is refused with the known ones, and so is a grid that contradicts its model."""
     assert message in refusal(expand_models, grid)
 
 

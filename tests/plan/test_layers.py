@@ -22,7 +22,7 @@ OF_FUNCTION = [name for name, column in COLUMNS.items() if column.role not in (R
 
 
 def least(at: Point) -> dict[str, Any]:
-    """Return the columns of a point that a grid must give: those that are unusual and that its layer needs or takes."""
+    """Return the columns of a point that a grid must give: the unusual ones that its layer needs or takes."""
     layer = LAYERS[at.layer]
     given = {"batch", "channels", "token_len", "num_heads", *layer.needs, *layer.takes} - {*layer.fixed}
     return {name: getattr(at, name) for name in OF_FUNCTION if name in given and not COLUMNS[name].is_usual(at)}
@@ -76,7 +76,7 @@ def expanded(layer: str, **values: Any) -> Any:
     ],
 )
 def test_columns_follow_from_the_layer(layer: str, values: dict[str, Any], expected: dict[str, Any]) -> None:
-    """All columns follow from those that are free; one that the layer lets choose, or that agrees, may be given."""
+    """All columns follow from the free ones; a column that the layer leaves free, or that agrees, may be given."""
     assert expanded(layer, **values) == of_layer(layer, **expected)
 
 
@@ -104,7 +104,7 @@ def test_columns_follow_from_the_layer(layer: str, values: dict[str, Any], expec
     ],
 )
 def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], message: str) -> None:
-    """What the layer needs and lacks, does not use or fixes otherwise gives one line, with the numbers."""
+    """A missing column, an unused one, or one that the layer fixes otherwise gives one line with the numbers."""
     line = refusal(expanded, layer, **values)
     assert line.startswith(message)
     assert "\n" not in line
@@ -113,7 +113,7 @@ def test_a_contradiction_is_refused(layer: str, values: dict[str, Any], message:
 def test_a_users_layer_needs_tokens_and_channels() -> None:
     """The token length follows the channels, and heads need not divide them: that is the layer's own rule.
 
-    It has no count of operations; its least bytes are those of its input and output.
+    It has no count of operations; its least bytes cover its input and output.
     """
     (point,) = expand({**DEFAULTS, **OWN, "num_heads": 3})
     assert (point.token_len, point.num_heads, point.qkv_bias, point.mask) == (10, 3, False, "none")
@@ -162,7 +162,7 @@ def test_an_argument_in_a_name_holds_and_so_does_what_a_module_shows() -> None:
 
 
 def test_a_core_shows_the_columns_of_its_module() -> None:
-    """Tokens are those of queries; a name may say more."""
+    """Tokens come from the queries; a name takes precedence."""
     core = Core("", "Layer", UNFUSED, ((8, 6, 197, 64), (8, 6, 49, 64), (8, 6, 49, 64)), "float32", 0.125)
     assert tuple(of_core(core, "my:Layer")[column] for column in OF_LAYERS) == (197, 384, 384, 6)
     assert of_core(core, "my:Layer[dim=96,num_heads=3]")["num_heads"] == 3
@@ -235,7 +235,7 @@ def test_a_core_has_the_products_of_visible_pairs(columns: dict[str, Any], pairs
     ],
 )
 def test_the_least_bytes_are_those_of_input_weights_and_output(layer: str, columns: dict[str, Any]) -> None:
-    """Each tensor that lives outside the call counts once, a mask and a bias too; it is what a worker reports."""
+    """Each tensor from outside the call counts once, including a mask and a bias; a worker reports the same."""
     at = of_layer(layer, **columns)
     work = workload.make(at)
     tensors = [*work.inputs(), work.direction, *work.layer.state_dict().values()]

@@ -1,4 +1,4 @@
-"""Lengths of items: the quantiles of distributions and lists, what they are refused for, and their work."""
+"""Lengths of items: the quantiles of distributions and lists, their refusals, and their work."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def test_a_list_is_the_same_in_any_order() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(lengths: str, columns: dict[str, Any], message: str) -> None:
-    """No distribution, a list that isn't the batch's, a layer without lengths, and what has places on a grid."""
+    """An unknown distribution, a list that doesn't fit the batch, a layer without lengths, and columns for a grid."""
     assert refusal(planned, lengths, **columns).startswith(message)
 
 
@@ -86,7 +86,7 @@ LENGTHS = {"batch": 3, "num_tokens": 7, "lengths": "list:7+4+2", "channels": 12,
 TOKENS, PAIRS = 7 + 4 + 2, 7 * 7 + 4 * 4 + 2 * 2
 
 PROJECTED = {
-    # numbers of a token at the input, and those of weights
+    # elements of a token at the input, and of the weights
     "core": (12 + 2 * 12, 0),
     "vit": (10, 10 * 3 * 12 + 12 * 12),
     "attention": (10, 10 * 3 * 12 + 12 * 12),
@@ -108,7 +108,7 @@ def test_flops_are_those_of_real_tokens(layer: str, mode: str) -> None:
 
 @pytest.mark.parametrize("layer", PROJECTED)
 def test_bytes_are_those_of_real_tokens(layer: str) -> None:
-    """Input and output have no padding and no mask, which is what a worker says of each implementation too."""
+    """Input and output have no padding and no mask, and a worker reports the same for each implementation."""
     columns = {name: value for name, value in LENGTHS.items() if (layer, name) != ("core", "token_len")}
     width, weights = PROJECTED[layer]
     at = of_layer(layer, **columns)

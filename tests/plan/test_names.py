@@ -9,7 +9,7 @@ from tests.refusals import refusal
 
 
 def is_implementation(name: str) -> bool:
-    """Return whether a name may be an implementation, whatever modules there are."""
+    """Return whether a name may be an implementation, regardless of modules."""
     return not names.mistakes([name], None)
 
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_module_that_is_not_there_is_refused(name: str, reasons: list[str], folder: Path) -> None:
-    """One line says what to do; whatever else may be wrong is left to the import, and nothing is imported here."""
+    """One line says what to do; other mistakes are left to the import, and nothing is imported here."""
     line = names.mistake_of(name, [str(folder), *names.search_path()])
     assert bool(line) is bool(reasons)
     assert all(reason in line for reason in reasons)
@@ -69,7 +69,7 @@ def test_a_file_and_a_module_that_is_here_are_refused_with_the_right_spelling(
 
 
 def test_a_layer_that_is_not_there_is_refused() -> None:
-    """With a line for each; without a path nobody looks, and libraries are not looked for."""
+    """There is a line for each; without a path there is no check, and libraries are never looked for."""
     own = ["no_such_module:Layer", "no_such_module:Other"]
     names.check_layers(own, None)
     first, second = refusal(names.check_layers, ["vit", "timm:vit_tiny", *own], names.search_path()).splitlines()

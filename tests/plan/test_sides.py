@@ -1,4 +1,4 @@
-"""The two sides of a duel: what differs, and what is refused."""
+"""The two sides of a duel: differences and refusals."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sweep files: what they hold, and what they are refused for."""
+"""Sweep files: their contents and refusals."""
 
 import dataclasses
 import json
@@ -38,7 +38,7 @@ def shapes(sweep: Sweep) -> list[Shape]:
     return [(p.batch, p.num_tokens, p.token_len, p.channels, p.num_heads) for p in sweep.points]
 
 
-# What a file holds
+# The contents of a file
 
 
 def test_a_small_file(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_baseline_is_always_measured(
     """Implementations stand once each in the order of the file, the baseline first where the file leaves it out.
 
     That of a module that isn't ours is the module as it is, unless the file names another one. The planned cases are
-    those of the first point, then those of the next.
+    the first point's cases, then the next one's.
     """
     sweep = load(tmp_path, f"implementations = {head}\n{GRID}{end}".replace("= 10", "= [10, 20]"))
     assert (sweep.baseline, sweep.implementations) == (baseline, expected)
@@ -135,7 +135,7 @@ def test_a_sweep_is_a_race_unless_it_says_no(
     assert (effort.race, effort.within_s) == (race, within_s)
 
 
-# What a caller may replace
+# Values that a caller may replace
 
 
 def test_what_a_caller_gives_replaces_what_the_file_says(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_a_caller_gives_replaces_what_the_file_says(tmp_path: Path) -> None
 
 
 def test_a_sweep_has_a_control_unless_it_says_no(tmp_path: Path) -> None:
-    """The control is measured after the implementations, is none of them, and runs the baseline."""
+    """The control is measured after the implementations, isn't one of them, and runs the baseline."""
     sweep = load(tmp_path, 'implementations = ["eager", "sdpa"]\nbaseline = "sdpa"\n' + GRID)
     assert sweep.implementations == ("eager", "sdpa")
     assert sweep.measured == ("eager", "sdpa", CONTROL)
@@ -206,7 +206,7 @@ def lines_of(folder: Path, text: str | bytes, **options: Any) -> list[str]:
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str | bytes, refusals: list[str]) -> None:
-    """Each mistake is a line: the file, the key, the value, and what was expected."""
+    """Each mistake is a line: the file, the key, the value, and the rule."""
     lines = lines_of(tmp_path, text)
     assert len(lines) == len(refusals)
     assert all(line.startswith(words) for line, words in zip(lines, refusals, strict=True))
@@ -239,7 +239,7 @@ def test_a_layer_that_cannot_have_the_columns_of_a_product_is_left_out() -> None
     ],
 )
 def test_a_product_takes_what_it_leaves_out_from_the_defaults(overrides: dict[str, Any], expected: list[Shape]) -> None:
-    """Columns that are not given are quick's usual ones, without what a layer fixes and what a model brings."""
+    """Missing columns have quick's defaults, except those that a layer fixes or a model gives."""
     assert shapes(load_sweep(Request("quick", overrides=overrides, product=True))) == expected
 
 

@@ -19,7 +19,7 @@ SHAPES: dict[str, Any] = {"aten::addmm": ([4], [2, 3], [3, 4]), "aten::bmm": ([2
 
 
 class Eager:
-    """The events of a call of an eager layer on a GPU, with the call's label and that of each stage.
+    """The events of a call of an eager layer on a GPU, with the labels of the call and its stages.
 
     The host is ahead: all kernels begin behind a hold, when the last was launched. Before the call the L2 was
     overwritten, by a kernel with the name of one of the call's. A launch has the number of its kernel.

@@ -1,4 +1,4 @@
-"""Calls under the profiler in this process, for tests of what is made of them."""
+"""Calls under the profiler in this process, for tests of profiles."""
 
 from dataclasses import replace
 from functools import cache

@@ -84,7 +84,7 @@ def test_cores_softmaxes_and_modules_are_stages(mode: str) -> None:
 
 
 def test_operators_have_their_lines() -> None:
-    """The same operator of two lines is two, that of two blocks one; calls and FLOPs are those of one call.
+    """An operator on two lines is two, in two blocks one; calls and FLOPs are counted per call.
 
     The first block has 32 keys for each of 4 queries, the second 4.
     """

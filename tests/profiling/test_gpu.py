@@ -44,7 +44,7 @@ def test_stages_have_their_kernels_and_what_is_left_is_in_no_stage(of_eager: Pro
 
 
 def test_kernels_stand_in_their_order_with_the_gaps_between_them(of_eager: Profile) -> None:
-    """What ran before the call is none of its, even under the same name; each kernel waits 1 µs for the one before."""
+    """Kernels from before the call don't count, even with the same name; each kernel waits 1 µs for the one before."""
     ran = analyse.in_order(of_eager.kernels[::-1])
     assert [each.kernel.name for each in ran] == ORDER
     assert {each.kernel.lane for each in ran} == {"stream 7"}

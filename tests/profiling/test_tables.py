@@ -51,7 +51,7 @@ def test_calls_are_those_of_key_averages(at: Point, name: str) -> None:
 
 
 def test_a_profile_of_backward_passes_has_no_forward_pass() -> None:
-    """What a call prepares is made before its label begins."""
+    """A call's preparation runs before its label begins."""
     by_name = operators_of(replace(AT, mode="backward"))
     assert "aten::_softmax_backward_data" in by_name
     assert "aten::_softmax" not in by_name
@@ -75,7 +75,7 @@ def test_only_products_have_operations_and_they_add_up_to_those_of_the_layer(at:
 
 
 def event(name: str, *inputs: Any, inside: tuple[FunctionEvent, ...] = ()) -> FunctionEvent:
-    """Return the event of an operator that nobody called: lists are shapes of tensors."""
+    """Return a made-up event of an operator; lists are shapes of tensors."""
     is_shape = [isinstance(each, list) for each in inputs]
     shapes = [each if shape else [] for each, shape in zip(inputs, is_shape, strict=True)]
     values = [None if shape else each for each, shape in zip(inputs, is_shape, strict=True)]
@@ -87,7 +87,7 @@ def event(name: str, *inputs: Any, inside: tuple[FunctionEvent, ...] = ()) -> Fu
 
 
 def counted(*host: FunctionEvent) -> dict[str, float | None]:
-    """Return the operations of operators that nobody called, by their names."""
+    """Return the operations of made-up operators, by their names."""
     events, nobody = EventList(), profile()
     events._tree_built = True
     nobody.events = lambda: events  # type: ignore[method-assign]

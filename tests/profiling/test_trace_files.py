@@ -17,7 +17,7 @@ CALLS = trace_files.CALLS
 
 
 def shown(trace: Path) -> Any:
-    """Return what the plugin shows of a trace."""
+    """Return the plugin's output for a trace."""
     from torch_tb_profiler.profiler.data import RunProfileData  # slow to import, and every worker collects this file
     from torch_tb_profiler.profiler.run_generator import RunGenerator
 

@@ -1,1 +1,1 @@
-"""What is agreed on: inputs by their keys, what is judged, and rounds with turns that are scripted."""
+"""The protocol of samples: inputs by their keys, judged outputs, and rounds with scripted turns."""

@@ -1,4 +1,4 @@
-"""How many outputs of timed calls are kept for the judge, and what a process must name."""
+"""The number of timed calls' outputs that are kept for the judge, and the calls that a process must name."""
 
 import math
 import random
@@ -70,7 +70,7 @@ ITEMS = [TimedCall(key, 3, item) for key in (1, 2) for item in (0, 1)]
     ],
 )
 def test_a_process_names_calls_of_its_own_and_enough_of_them(calls: list[TimedCall], says: str) -> None:
-    """Of two timings, each of which offers two items, all are kept; one that is named twice counts once."""
+    """Two timings that offer two items each keep all of them; an item that is named twice counts once."""
     found = objection(Kept(items=5, of_timing=2, wholes=1), [1, 2], calls)
     assert found.endswith(says)
     assert bool(found) is bool(says)

@@ -1,1 +1,1 @@
-"""Lines, tables and pictures, on results that nobody measured."""
+"""Lines, tables and pictures of made-up results."""

@@ -1,4 +1,4 @@
-"""A reader of what commands print of a run: it finds the numbers and sentences that aren't those of its rows.
+"""A reader of commands' output on a run: it finds numbers and sentences that contradict the rows.
 
 It reads what a user sees: the end of a run, what `show` prints, the page, and the comment of a duel. No code of the
 suite decides what the texts mean: every number of every table, and each sentence on what to use, must be that of the
@@ -35,7 +35,7 @@ Line = dict[str, str]
 
 
 def contradictions(run: Path) -> Iterator[str]:
-    """Yield a line for each number and each sentence that isn't that of the rows."""
+    """Yield a line for each number and each sentence that contradicts the rows."""
     saved = AnalysedRun(run)
     points = points_of(saved.whole, saved.planned)
     whole_names = points_of(saved.whole, saved.planned, math.inf)
@@ -108,7 +108,7 @@ def _named(table: Sequence[Line], labels: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def wrong_cells(line: Line, row: Row) -> Iterator[str]:
-    """Yield each cell of a line that isn't what its row says."""
+    """Yield each cell of a line that contradicts its row."""
     for heading, cell in line.items():
         if not cell or row["status"] != "ok":
             continue
@@ -165,7 +165,7 @@ def is_upper(percent: str, ratio: float) -> bool:
 
 
 def of_answer(said: Sequence[str], rows_at: Rows) -> Iterator[str]:
-    """Yield what is wrong in the sentences on what to use, given the measured rows of all points of the plan."""
+    """Yield the mistakes in sentences on what to use, given the measured rows of all points of the plan."""
     compared = {label: rows for label, rows in rows_at.items() if len([row for row in rows if row["standing"]]) > 1}
     undecided = {label for label, (first, *_) in compared.items() if not _is_decided(first)}
     if not compared:
@@ -231,7 +231,7 @@ def _of_others(said: str, beaten: Mapping[str, Row]) -> Iterator[str]:
 
 
 def _of_duel(saved: AnalysedRun, every: Mapping[str, Mapping[str, Row]]) -> Iterator[str]:
-    """Yield what is wrong in the comment on a pull request that a run of two implementations would have."""
+    """Yield the mistakes in a pull request comment for a run of two implementations."""
     if not (saved.planned and saved.environment and len(saved.planned.implementations) == 2):
         return
     before, after = sorted(saved.planned.implementations, key=lambda name: name != saved.baseline)

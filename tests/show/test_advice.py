@@ -191,7 +191,7 @@ def test_each_row_has_its_own_bound() -> None:
     ],
 )
 def test_lines_to_paste_set_the_librarys_switch(name: str, line: str) -> None:
-    """They compile as they stand, and what they import from the suite is there."""
+    """They compile unchanged, and their imports from the suite exist."""
     lines = words.paste(FLAGS, name)
     assert line in lines
     compile("\n".join(lines), "pasted", "exec")
@@ -200,6 +200,6 @@ def test_lines_to_paste_set_the_librarys_switch(name: str, line: str) -> None:
 
 
 def test_a_model_without_a_switch_gets_a_kernel_in_the_place_of_torchs_function() -> None:
-    """Nothing is pasted for what it does anyway: as it is, or with torch's function."""
+    """There are no lines for its own behaviour: as it is, or with torch's function."""
     assert "from attention_bench.impls.attend.eager import attend" in words.paste({}, "compiled_eager")
     assert words.paste({}, "sdpa") == words.paste(FLAGS, "as_is") == []

@@ -37,13 +37,13 @@ def test_a_choice_is_one_phrase(choice: Choice, said: str, sure: float) -> None:
 
 
 def lead_of(*ratios: float) -> pd.DataFrame:
-    """Return a table in which sdpa takes so many times as long as eager, a point for each ratio."""
+    """Return a table with a point for each ratio of sdpa's time to eager's."""
     many = [vit_s(num_tokens=50 + number) for number in range(len(ratios))]
     return timed(many, {"eager": 1.0, "sdpa": lambda at: ratios[at.num_tokens - 50]}, processes=5)
 
 
 def lost(*numbers: int, processes: int = 3) -> pd.DataFrame:
-    """Return results of CASES, of which these have no time."""
+    """Return results of CASES; these have no time."""
     return results(CASES, {CASES[number]: OOM for number in numbers}, processes)
 
 
@@ -74,7 +74,7 @@ RUNS: list[tuple[Callable[[], pd.DataFrame], Sequence[str]]] = [
 
 @pytest.mark.parametrize(("of", "begins"), RUNS)
 def test_a_run_is_answered_in_at_most_three_sentences(of: Callable[[], pd.DataFrame], begins: Sequence[str]) -> None:
-    """What to use, where another one is faster, and what isn't decided; no headline names what no point decides."""
+    """They say what to use, where another is faster, and what is undecided; a headline names only decided ones."""
     said = answer(points_of(of()), "eager")
     assert len(said) == len(begins) <= 3
     assert all(text.startswith(begin) for text, begin in zip(said, begins, strict=True)), said

@@ -41,7 +41,7 @@ def test_any_column_of_a_table_can_be_shown() -> None:
     ],
 )
 def test_a_cell_has_its_unit(name: str, value: object, text: str) -> None:
-    """What has no unit has three digits, a count all; a case without a time has its status in place of it."""
+    """A number without a unit has three digits, a count all; a case without a time has its status instead."""
     assert columns.named(name, "eager").text(row(**{"status": "oom", "standing": "open", name: value})) == text
 
 
@@ -60,5 +60,5 @@ def test_a_cell_has_its_unit(name: str, value: object, text: str) -> None:
     ],
 )
 def test_kernels_become_a_word(kernels: str | None, word: str) -> None:
-    """The algorithm follows from its kernel's name, a compiler is named, and so is a kernel that nobody knows."""
+    """The kernel's name gives the algorithm; a compiler is named, and so is an unknown kernel."""
     assert algorithm(kernels) == word

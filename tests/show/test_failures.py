@@ -45,7 +45,7 @@ def test_by_default_an_own_implementation_that_is_not_ok_fails(cases: list[Ended
 
 
 def test_a_baseline_that_failed_fails() -> None:
-    """Too little memory for it, or what it doesn't support, is a result; as a rival it fails nothing."""
+    """Running out of memory or an unsupported case is a result; another implementation's failure fails nothing."""
     for status in STATUSES[1:]:
         ended = rows(OK, ("sdpa", status, "why"))
         expected = [] if status in ("oom", "unsupported", "skipped") else [f"sdpa {status}"]
@@ -66,7 +66,7 @@ def test_a_baseline_without_a_time_is_told_first() -> None:
 
 
 def test_a_device_that_is_not_there_fails_and_statuses_replace_the_rule() -> None:
-    """All are unsupported then; what is asked for holds for shipped implementations and for a user's own alike."""
+    """All are unsupported then; requested statuses apply to shipped implementations and to a user's own."""
     without = rows(*((name, "unsupported", "no CUDA device") for name in ("eager", "sdpa")))
     (reason,) = failing(without, None, lacks_device=True)
     assert (reason.brief, reason.detail) == ("eager, sdpa unsupported", "no CUDA device")
@@ -98,14 +98,14 @@ def test_a_number_in_a_reason_is_that_of_its_implementation() -> None:
 
 
 def shown(*fates: tuple[int, str, str], planned: Sweep | None = None) -> list[str]:
-    """Return the lines of the table of a run of two points and three implementations, of which these failed."""
+    """Return the lines of the table of a run of two points and three implementations, with these failures."""
     cases = [Case(vit_s(num_tokens=tokens), name) for tokens in (5, 7) for name in ("eager", "sdpa", "mha")]
     of = results(cases, {cases[number]: (status, why) for number, status, why in fates})
     return [re.sub(" {2,}", " | ", line) for line in rendered(table(points_of(of, planned)), width=110).splitlines()]
 
 
 def test_each_failure_is_a_line_of_one_table() -> None:
-    """What went wrong comes first, what was never tried last; brackets are no markup."""
+    """Failures come first, cases that were never tried last; brackets aren't markup."""
     assert shown((1, "unsupported", "no bias"), (4, "unsupported", "no bias"), (2, "error", "[80] GiB")) == [
         "3 of 6 cases have no time.",
         "status | who | where | why",

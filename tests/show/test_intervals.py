@@ -23,5 +23,5 @@ from bench.stats.estimates import Interval
     ],
 )
 def test_a_ratio_shows_the_digits_that_its_interval_leaves(of: Interval, text: str) -> None:
-    """Two decimals at most; the low end has two digits all the same: 0.4 would be anything from 120 to 190 % slower."""
+    """Two decimals at most, but the low end has two digits: 0.4 could mean anything from 120 to 190 % slower."""
     assert intervals.ratio(of) == text

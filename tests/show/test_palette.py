@@ -24,7 +24,7 @@ def contrast(*colours: str) -> float:
 
 
 def test_names_look_different_and_families_alike() -> None:
-    """Marker and filling tell all names of the catalogue apart; options change dash and marker, but no colour."""
+    """Marker and filling differ for all names of the catalogue; options change dash and marker, but not colour."""
     marks = [(palette.style(name).marker, palette.style(name).hollow) for name in IMPLEMENTATIONS]
     assert len(marks) == len(set(marks))
     plain, small, large = (

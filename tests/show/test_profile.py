@@ -14,7 +14,7 @@ from tests.profiling.gpu_trace import eager_profile
 
 
 def lines(of: Profile, top: int = 10, row: Row | None = None) -> list[str]:
-    """Return what is printed of a profile."""
+    """Return the printed lines of a profile."""
     return rendered(blocks(of, row, top)).splitlines()
 
 
@@ -71,7 +71,7 @@ def test_stages_are_set_against_the_whole_call() -> None:
 
 
 def test_the_runs_own_latency_and_a_doubt_stand_beside_it() -> None:
-    """The first lines say if the profile was taken elsewhere, if the run lacks the case, and what can be trusted."""
+    """The first lines say if the profile comes from elsewhere, if the run lacks the case, and what to trust."""
     here = profile()
     table = results([here.case])
     row = row_of(plain(table), here.case)

@@ -40,7 +40,7 @@ def line_with(text: str, words: str) -> str:
 
 
 def test_a_row_has_what_a_reader_compares() -> None:
-    """Below its point, the fastest first: latency, ratio to the baseline, what it costs at most, memory, kernels."""
+    """Below its point, the fastest first: latency, ratio to the baseline, bound, memory, kernels."""
     fates: dict[Case, Fate] = {Case(AT[1], "mha"): ("oom", "80 GiB")}
     table = results(cases(), fates).assign(kernels="mm;bmm")
     head, about, _, title, headings, first, *rest = shown(table).splitlines()

@@ -1,4 +1,4 @@
-"""Sentences and numbers agree, over runs that are drawn: what is said of a point, of a run, and of its control."""
+"""Sentences and numbers agree in random runs, for points, whole runs and controls."""
 
 import dataclasses
 import functools
@@ -57,7 +57,7 @@ def points(seed: int) -> list[At]:
 
 @SEEDS
 def test_the_words_of_a_point_agree_with_its_rows(seeds: Sequence[int]) -> None:
-    """A bound is that of the first row, rounded up by less than a step; beyond 10 % nothing is recommended."""
+    """The bound comes from the first row, rounded up by less than a step; beyond 10 % nothing is recommended."""
     kinds: Counter[str] = Counter()
     for at in itertools.chain.from_iterable(map(points, seeds)):
         rows, said = by_rank(measured(at.rows)), words(at.choice)

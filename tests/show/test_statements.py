@@ -25,12 +25,12 @@ AT = [vit_s(num_tokens=tokens) for tokens in (50, 197, 577)]
 
 @pytest.fixture(autouse=True)
 def _no_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the pictures of pages out, which say nothing that is read here."""
+    """Leave out the pictures of pages, which have no text that is read here."""
     monkeypatch.setattr(catalogue, "KINDS", {})
 
 
 def run(folder: Path, records: Sequence[Record], waiting: int = 0, names: Sequence[str] = NAMES) -> Path:
-    """Write a run of these records, whose plan has so many other points."""
+    """Write a run of these records, whose plan has a number of other points."""
     saved = runs.saved(folder, records, environment())
     points = dict.fromkeys(
         [*(each.case.point for each in records), *(vit_s(num_tokens=n + 600) for n in range(waiting))]
@@ -40,7 +40,7 @@ def run(folder: Path, records: Sequence[Record], waiting: int = 0, names: Sequen
 
 
 def of(*fates: tuple[int, str], processes: int = 3) -> list[Record]:
-    """Return records of NAMES and the control at AT, of which these failed: by the point's place and their name."""
+    """Return records of NAMES and the control at AT; `failed` has failures by the point's index and the name."""
     return [
         modelled(Case(at, name), process, ("error", "worked on") if (place, name) in fates else None)
         for place, at in enumerate(AT)
@@ -67,7 +67,7 @@ FAST = ("interrupted", "nearly all failed")
     "name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in RUNS if name not in FAST)]
 )
 def test_all_that_is_said_of_a_run_agrees(tmp_path: Path, name: str) -> None:
-    """In the terminal, at its end, on its page, in a comment and in its table for programs, whatever happened to it."""
+    """It holds in the terminal, at its end, on its page, in a comment and in its data, for any outcome."""
     records, waiting = RUNS[name]
     assert [*contradictions(run(tmp_path / "run", records, waiting))] == []
 
@@ -81,7 +81,7 @@ def test_all_that_is_said_of_a_published_run_agrees(folder: Path) -> None:
     assert [*contradictions(folder)] == []
 
 
-# what the reader finds
+# the reader's findings
 
 
 ROW = {
@@ -101,7 +101,7 @@ RIGHT = {"latency": "70.2 ms ±2.6%", "vs eager": "1.57x [1.51, 1.62]", "within"
     ],
 )  # fmt: skip
 def test_a_number_that_is_not_that_of_its_row_is_found(wrong: dict[str, str]) -> None:
-    """A bound is rounded up, everything else to the nearest; what is right is no contradiction."""
+    """A bound is rounded up, everything else to the nearest; a right number isn't a contradiction."""
     assert [*wrong_cells(RIGHT, ROW)] == []
     assert len([*wrong_cells({**RIGHT, **wrong}, ROW)]) == 1
 

@@ -27,7 +27,7 @@ def lines(table: pd.DataFrame, width: int = 100, planned: Sweep | None = None) -
 
 @pytest.mark.parametrize("name", ["quick", "quick-xeon-2core", "decode-xeon-2core"])
 def test_a_run_of_ten_points_ends_in_at_most_25_lines_of_100_characters(name: str) -> None:
-    """The answer, a line for each point, what failed and what is doubtful; quick of two more points in two more."""
+    """It has the answer, a line for each point, failures and doubts; two more points take two more lines."""
     whole = quick() if name == "quick" else AnalysedRun(PUBLISHED / name).whole
     printed = lines(whole)
     assert len(printed) <= 25 + (name == "quick") * 2

@@ -39,7 +39,7 @@ from tests.make.points import of_layer, vit_s
     ],
 )
 def test_a_point_is_described_without_what_goes_without_saying(of: Point, columns: list[str] | None, text: str) -> None:
-    """The CPU, a retaining allocator, host timing and no bias are not mentioned, whatever is unusual is.
+    """The CPU, a retaining allocator, host timing and no bias are not mentioned; unusual values are.
 
     Threads are said of a CPU, and of a GPU only where they are what differs.
 

@@ -18,7 +18,7 @@ def of(*logs: float, error: float = 0.01, freedom: float = 12.0) -> Contrasts:
 
 
 def test_bounds_of_two_are_the_ends_of_the_interval_of_their_ratio() -> None:
-    """The interval has 99 %; no bound is below 1, and only what is slower has a lower one."""
+    """The interval has 99 %; no bound is below 1, and only a slower one has a lower bound above 1."""
     half = stats.t.ppf(0.995, 12) * 0.01
     slowdown = bounds(of(0.0, 0.1))
     assert slowdown.value.tolist() == pytest.approx([1, math.exp(0.1)])
@@ -46,7 +46,7 @@ def test_what_is_slower_than_any_other_is_slower_than_the_fastest() -> None:
 
 
 def test_a_value_lies_between_its_bounds() -> None:
-    """Of any number of implementations, whatever their errors; those that may be the fastest begin at 1."""
+    """It holds for any number of implementations and any errors; bounds of possibly fastest ones begin at 1."""
     rng = np.random.default_rng(1)
     for count in (2, 3, 6):
         slowdown = bounds(of(*rng.normal(0, 0.03, count)))
@@ -57,14 +57,14 @@ def test_a_value_lies_between_its_bounds() -> None:
 
 
 def test_without_errors_there_are_values_alone() -> None:
-    """A single process shows nobody to be slower, and doesn't say what would."""
+    """A single process rules out nothing, so all bounds are unknown."""
     slowdown = bounds(of(0.0, 0.5, error=math.nan))
     assert slowdown.value.tolist() == pytest.approx([1, math.exp(0.5)])
     assert np.isnan([slowdown.low, slowdown.high]).all()
 
 
 def test_a_bound_of_more_than_three_times_the_value_is_unknown() -> None:
-    """What one pair leaves open is not told of rows that other pairs bound: the lower bound of a slow one stays."""
+    """One open pair doesn't affect rows that other pairs bound, so a slow one keeps its lower bound."""
     slowdown = bounds(of(0.0, 3.0, error=0.5))
     assert np.isnan(slowdown.high).tolist() == [False, True]
     assert slowdown.low[1] == pytest.approx(math.exp(3.0 - stats.t.ppf(0.995, 12) * 0.5))
@@ -73,7 +73,7 @@ def test_a_bound_of_more_than_three_times_the_value_is_unknown() -> None:
 
 @pytest.mark.parametrize("rivals", [1, 3])
 def test_an_end_is_how_much_faster_another_may_be(rivals: int) -> None:
-    """An end is that of the pair's interval; the largest end of a row is its upper bound."""
+    """An end belongs to the pair's interval; the largest end of a row is its upper bound."""
     logs = [0.0, 0.01, 0.02, 0.05][: rivals + 1]
     most, half = ends(of(*logs)), stats.t.ppf(0.995, 12) * 0.01
     for row, column in zip(*np.nonzero(~np.eye(rivals + 1, dtype=bool)), strict=True):

@@ -218,7 +218,7 @@ def test_the_variance_and_the_freedom_that_were_drawn_come_back(freedom: float) 
 
 
 def test_variances_that_differ_by_chance_alone_are_one() -> None:
-    """There is no limit to what they give; of one variance, or of none, nothing is known."""
+    """They give infinite degrees of freedom; one variance, or none, gives nothing."""
     quantiles = stats.chi2.ppf(np.linspace(0.1, 0.9, 20), 3) / 3
     assert common(quantiles, np.full(20, 3.0)).freedom == math.inf
     assert common(np.array([2.0]), np.array([3.0])).freedom == common(np.array([]), np.array([])).freedom == 0
@@ -228,7 +228,7 @@ def test_variances_that_differ_by_chance_alone_are_one() -> None:
 
 
 def test_a_score_is_as_improbable_as_its_t_value() -> None:
-    """Printed 97.5 % points of t with 2 and 10 degrees of freedom are 1.96; what has no error is left out."""
+    """Printed 97.5 % points of t with 2 and 10 degrees of freedom are 1.96; values without an error are left out."""
     columns = np.array([[4.303, -2.228, 1.0], [1.0, 1.0, np.nan], [2.0, 10.0, 3.0]])
     scores = normal_scores(Estimates(*columns))
     assert scores == pytest.approx([1.96, -1.96], abs=1e-3)
@@ -239,7 +239,7 @@ def test_a_score_is_as_improbable_as_its_t_value() -> None:
 def test_simulated_errors_are_right(unlike: float, places: float, replicates: int) -> None:
     """True differences of 0 have scores with rms 1, and 99 % intervals hold in 99 %.
 
-    Rows scatter alike or not, points alike or up to eightfold, and there are four replicates or two.
+    Rows scatter equally or not, points equally or up to eightfold, and there are four replicates or two.
     """
     rng, scales = np.random.default_rng(11), np.geomspace(1, places, 200)
     sds = 0.01 * np.exp(rng.normal(0, unlike, (200, 6, 1))) * scales[:, None, None]
@@ -256,7 +256,7 @@ def test_simulated_errors_are_right(unlike: float, places: float, replicates: in
 
 
 def test_the_errors_of_two_rows_by_themselves_make_that_of_their_ratio() -> None:
-    """Exactly if the squares of the pairs' errors are sums; a row of which nothing is known has none."""
+    """They do exactly if the squares of the pairs' errors are sums; a row without a known error has none."""
     own = np.array([0.001, 0.01, 0.02, 0.05])
     pairs = np.sqrt(np.add.outer(own**2, own**2)) * ~np.eye(4, dtype=bool)
     assert own_errors(Contrasts(tuple("abcd"), pairs, pairs, pairs)) == pytest.approx(own)

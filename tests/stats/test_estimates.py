@@ -41,7 +41,7 @@ def test_a_difference_has_welchs_interval() -> None:
 
 
 def test_estimates_come_back_from_ratios_and_their_intervals() -> None:
-    """Without an interval, as of one process, there is no error; without a value nothing is known."""
+    """Without an interval, as with one process, there is no error; without a value everything is unknown."""
     of = means([0.1, 0.13, 0.09], [0.3], [0.5, 0.7])
     assert of.error == pytest.approx([stats.sem([0.1, 0.13, 0.09]), math.nan, stats.sem([0.5, 0.7])], nan_ok=True)
     half = half_widths(of)

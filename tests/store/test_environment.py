@@ -69,7 +69,7 @@ def test_a_run_keeps_its_first_environment(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b'{"identity": {}, "state": {}}'])
 def test_a_broken_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    """A file that is no environment is refused in one line with its path."""
+    """A file that isn't an environment is refused in one line with its path."""
     (tmp_path / ENVIRONMENT).write_bytes(content)
     assert refusal(load, tmp_path).startswith(f"{tmp_path / ENVIRONMENT} is no environment of attention-bench (")
 
@@ -83,7 +83,7 @@ def with_runtimes(**versions: str) -> Environment:
 
 
 def test_a_runtime_that_both_runs_used_must_be_the_same() -> None:
-    """The runtime's version is a difference like that of torch; a runtime that one run alone used is none."""
+    """The runtime's version is a difference like torch's; a runtime that only one run used isn't."""
     older, newer = with_runtimes(openvino="2026.3", onnxruntime="0.10"), with_runtimes(openvino="2026.4")
     assert differences(older, newer) == ["openvino: '2026.3' against '2026.4'"]
     assert differences(with_runtimes(onnxruntime="0.10"), newer) == []
@@ -91,7 +91,7 @@ def test_a_runtime_that_both_runs_used_must_be_the_same() -> None:
 
 
 def test_a_run_that_goes_on_remembers_new_runtimes(tmp_path: Path) -> None:
-    """The file gets those that it lacks, and keeps everything else."""
+    """The file gets the missing ones, and keeps everything else."""
     save(dataclasses.replace(environment(), context={"host": "first"}), tmp_path)
     save(with_runtimes(openvino="2026.4"), tmp_path)
     save(with_runtimes(onnxruntime="0.10"), tmp_path)

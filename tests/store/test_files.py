@@ -15,7 +15,7 @@ from tests.store.disk import full_after
 
 
 def test_a_file_is_made_and_replaced(tmp_path: Path) -> None:
-    """Text, bytes and parts take the place of what was there, and nothing else stays; no name has to be UTF-8."""
+    """Text, bytes and parts replace the old content, and no other file stays; names need not be UTF-8."""
     path = tmp_path / "file"
     for content, expected in (("ü\n", "ü\n".encode()), (b"second", b"second"), (os.fsdecode(b"a \xff"), b"a \xff")):
         files.replace(path, content)
@@ -63,7 +63,7 @@ def test_a_folder_has_one_writer_until_its_process_ends(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_given_back_leaves_no_file(tmp_path: Path) -> None:
-    """It can be taken again; a refused one gives nothing back, and what a killed run left is no lock."""
+    """It can be taken again; a refused lock releases nothing, and a killed run's file isn't a lock."""
     (tmp_path / LOCK).write_bytes(b'{"pid": 1, "half": ')
     (tmp_path / f".file.123{files.PART}").touch()
     with Lock(tmp_path):

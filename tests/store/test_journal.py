@@ -1,4 +1,4 @@
-"""The journal: what is appended comes back, whatever kills the run."""
+"""The journal: appended records come back, whatever kills the run."""
 
 import dataclasses
 import itertools
@@ -68,7 +68,7 @@ def test_a_failure_that_was_tried_again_does_not_count() -> None:
 @settings(deadline=None, max_examples=30)
 @given(st.data())
 def test_a_journal_cut_anywhere_holds_the_lines_before_the_cut(data: st.DataObject) -> None:
-    """Wherever a kill cuts the journal, the lines that were whole by then count, and so does what is appended."""
+    """Wherever a kill cuts the journal, its complete lines count, and so do lines appended later."""
     replicates = [replicate("eager", "sdpa"), replicate("eager", "sdpa", process=1), replicate("eager", process=2)]
     lines = {line_of(one): one for each in replicates for one in each}
     ends = [end - 1 for end in itertools.accumulate(map(len, lines))]
@@ -106,7 +106,7 @@ def test_a_write_that_the_disk_cuts_short_is_taken_back(tmp_path: Path, share: f
 
 @pytest.mark.parametrize("fails", ["write", "fsync"])
 def test_whatever_fails_in_a_write_is_taken_back(tmp_path: Path, fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replicate that did not reach the disk, or was interrupted on its way, does not count in part."""
+    """A replicate that did not reach the disk, or was interrupted on its way, doesn't count even in part."""
     journal.scan(tmp_path).append(replicate("eager"))
     before = (tmp_path / JOURNAL).read_bytes()
     real = getattr(os, fails)
@@ -139,7 +139,7 @@ def test_the_first_record_of_a_case_and_process_counts(tmp_path: Path) -> None:
     assert notice.startswith(f"{tmp_path / JOURNAL}: lines 2, 4, 5 are ")
 
 
-# Journals that are none
+# Invalid journals
 
 
 RECORD = encode_line(record())
@@ -162,7 +162,7 @@ FOREIGN: dict[str, bytes] = {
 
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_a_foreign_line_does_not_count(tmp_path: Path, kind: str) -> None:
-    """A line that is no record, or a damaged one, is named with the file and its number; all others count."""
+    """A damaged line, or one that isn't a record, is named with the file and its number; all others count."""
     foreign, place = FOREIGN[kind], len(kind) % 3
     whole = replicate("sdpa", "online")
     lines = [line_of(one) for one in whole]

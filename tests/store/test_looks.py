@@ -1,4 +1,4 @@
-"""What was seen at models."""
+"""The looks at models."""
 
 import json
 from pathlib import Path

@@ -45,7 +45,7 @@ def test_every_metric_goes_somewhere() -> None:
     ],
 )
 def test_processes_are_combined(name: str, values: list[Any], cell: Any) -> None:
-    """The first that has one, the median, all, each once: as the metric says; what nobody reported is empty."""
+    """The metric says how: the first value, the median, all, or each once; unreported metrics are empty."""
     assert combined(*({name: value} for value in values))[name] == cell
 
 

@@ -1,4 +1,4 @@
-"""The plan of a run comes back as it was, and what is asked for later is held against it."""
+"""The plan of a run comes back unchanged, and later requests are compared with it."""
 
 import dataclasses
 import json
@@ -46,7 +46,7 @@ def test_a_plan_comes_back_and_stands_in_the_journal_once(name: str, tmp_path: P
 
 
 def test_the_latest_plan_counts(tmp_path: Path) -> None:
-    """One that a kill has torn is none."""
+    """A plan that was cut off by a kill doesn't count."""
     wider = dataclasses.replace(SWEEP, implementations=("eager", "sdpa", "mha"))
     plan.keep(SWEEP, journal.scan(tmp_path))
     first = (tmp_path / JOURNAL).read_bytes()
@@ -87,7 +87,7 @@ def test_the_same_sweep_goes_on_under_any_name_and_in_any_order() -> None:
     ],
 )
 def test_another_sweep_is_refused_with_both_values(changes: dict[str, Any], message: str) -> None:
-    """Each difference names what the folder has and what is asked for, and the way out."""
+    """Each difference has the folder's and the requested value, and the way out."""
     with pytest.raises(WrongRequest, match=f"^run holds another sweep.*: {message}; use another folder$"):
         continued(dataclasses.replace(SWEEP, **changes), SWEEP, Path("run"))
 
@@ -101,7 +101,7 @@ def test_a_race_goes_on_with_another_bound_and_another_time(wishes: dict[str, An
 
 
 def test_a_race_or_a_control_makes_another_sweep() -> None:
-    """Rows of a race and of equal shares are not equally sure, and a run with a control is none without one.
+    """Rows of a race and of equal shares differ in precision, and a run with a control needs one.
 
     A run that began without a control goes on without it, and one with it keeps it if it is extended.
     """

@@ -26,7 +26,7 @@ NEEDED = [
     *("schema_version", "process", "status", "samples"),
     *("env_id", "device_name", "torch_version", "commit", "started_at"),
 ]
-"""What a line can't do without."""
+"""The fields that a line must have."""
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_metric_that_no_worker_can_measure_is_refused(name: str, value: Any, r
 
 
 def changed(**values: Any) -> bytes:
-    """Return a line with other values; those that are `...` are missing."""
+    """Return a line with other values; `...` stands for a missing one."""
     content = json.loads(encode_line(record()))
     if isinstance(values.get("samples"), dict):
         values["samples"] = content["samples"] | values["samples"]

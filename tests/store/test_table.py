@@ -1,4 +1,4 @@
-"""The table of results on disk, whole or in parts: it comes back typed, and what is no results file is refused."""
+"""The table of results on disk, whole or in parts: it comes back typed, and other files are refused."""
 
 import functools
 import tempfile
@@ -49,7 +49,7 @@ def with_cell(folder: Path, column: str, cell: str) -> Path:
 
 
 def as_csv(*rows: dict[str, Any]) -> pd.DataFrame:
-    """Return what is read of rows as they stand in results.csv."""
+    """Return rows as read back from results.csv."""
     with tempfile.TemporaryDirectory() as folder:
         table.save(table.of_rows(rows), Path(folder))
         return table.load(folder)
@@ -103,7 +103,7 @@ def test_what_the_analysis_alone_needs_is_in_no_file(tmp_path: Path) -> None:
     assert table.load(tmp_path)[["peak_bytes", "settled"]].isna().all(axis=None)
 
 
-whole = st.none() | st.integers(0, (1 << 53) - 1)  # bytes beyond 8 PiB are nobody's
+whole = st.none() | st.integers(0, (1 << 53) - 1)  # bytes beyond 8 PiB don't occur
 number = st.none() | st.floats(allow_nan=False)
 
 
@@ -141,7 +141,7 @@ def refused(path: Path) -> str:
 
 
 def test_a_path_without_results_is_refused(tmp_path: Path) -> None:
-    """A path that isn't there, a folder that is no run, and a path below a file are refused with the reason."""
+    """A missing path, a folder that isn't a run, and a path below a file are refused with the reason."""
     (tmp_path / "file").write_text("", encoding="utf-8")
 
     for path, lacking in ((tmp_path / "run", tmp_path / "run"), (tmp_path, tmp_path / RESULTS)):
@@ -159,7 +159,7 @@ GARBAGE: dict[str, bytes] = {
 
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str) -> None:
-    """A file of another kind is refused in one line that says that it is none, whatever its name ends with."""
+    """A file of another kind is refused in one line that says so, whatever its suffix."""
     for name in (RESULTS, "run.gz", "run.zip", "run.zst", "run"):
         file = tmp_path / name
         file.write_bytes(GARBAGE[kind])
@@ -167,7 +167,7 @@ def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str) -> None:
 
 
 def test_another_schema_is_refused(tmp_path: Path) -> None:
-    """A single such row is enough; the refusal has both versions, whatever columns the other suite has."""
+    """A single such row is enough; the refusal has both versions, even if the other suite has other columns."""
     for change in (-1, 1):
         other = make.table(row(), row(schema_version=SCHEMA_VERSION + change)).drop(columns="kernels")
         other.to_csv(tmp_path / RESULTS, index=False)

@@ -1,1 +1,1 @@
-"""A module as a graph of operators, its attention cores, and the graph with other cores in their places."""
+"""Trace a module as a graph of operators, find its attention cores, and replace them."""

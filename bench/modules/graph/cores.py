@@ -1,4 +1,4 @@
-"""The attention cores of a graph, as calls of attention, and the softmaxes that belong to none."""
+"""Find the attention cores of a graph, as calls of attention, and the softmaxes that belong to no core."""
 
 import math
 import re
@@ -30,18 +30,18 @@ from bench.modules.graph.tracing import (
 from bench.plan.core import SDPA, UNFUSED, Core, Softmax
 
 FUSED = re.compile(r"_scaled_dot_product_(?!.*backward)\w*attention\w*|flex_attention")
-"""The names of the operators that compute a core alone, but for torch's function."""
+"""The names of operators that compute a whole core, other than torch's function."""
 
 HIDDEN = -1e30
-"""The score of a hidden key, beside which a usual one is lost; it is finite, as the module's own."""
+"""The score of a hidden key: so low that adding a usual score doesn't change it, but finite like the module's own."""
 
 LATER = "hides later keys"
-"""What a causal mask does."""
+"""The words for a causal mask."""
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A call of attention: its tensors are nodes of the graph."""
+    """A call of attention whose tensors are nodes of the graph."""
 
     query: Node
     key: Node
@@ -70,11 +70,11 @@ class Written:
 
     way: Way
     mask: str
-    """What its mask does, in words."""
+    """The effect of its mask in words."""
 
     @property
     def begin(self) -> Node:
-        """The node with which it begins."""
+        """The node of its first product."""
         return self.way.first.node
 
     @property
@@ -84,16 +84,16 @@ class Written:
 
     @property
     def steps(self) -> list[Node]:
-        """The nodes of its own."""
+        """All nodes of the core."""
         return [self.begin, *self.way.inside, self.output]
 
     @property
     def is_causal(self) -> bool:
-        """Whether its mask hides later keys alone, in every call."""
+        """Whether its mask hides the later keys and nothing else, in every call."""
         return self.mask == LATER and not any(map(is_given, self.way.side))
 
     def as_call(self, graph: Graph) -> Call:
-        """Return it as a call of attention, whose tensors are made where nodes are inserted; raises `Odd`."""
+        """Return the core as a call of attention; new nodes go to the graph's insertion point. Raises `Odd`."""
         way = self.way
         first, last = way.first, way.last
         *lead, rows, columns = first.out
@@ -121,7 +121,7 @@ class Written:
 
     def _mask(self, graph: Graph, kind: torch.dtype) -> Node:
         mask = emitted(self.way, 0.0, graph)
-        if self.way.has_empty_rows:  # a usual score is lost beside what hides, whatever the dtype is
+        if self.way.has_empty_rows:  # hides in any dtype
             hidden = called(graph, ATEN.le.Scalar, mask, LOWEST)
             mask = called(graph, ATEN.masked_fill.Scalar, mask, hidden, _lowest(kind))
         return cast(graph, self._placed(graph, mask), kind)
@@ -135,12 +135,12 @@ class Written:
         return self._placed(graph, factor)
 
     def _placed(self, graph: Graph, node: Node) -> Node:
-        """Return a mask, or a factor, as `[B, H, N, M]`, 1 where it is broadcast."""
+        """Return a mask, or a factor, as `[B, H, N, M]`, with size 1 where it is broadcast."""
         *lead, rows, columns = shape(node)
         own, of = shape(self.begin)[:-2], self.way.lead
         if len(lead) > len(own) or not self.way.is_small:
             lead = [*of]
-        elif of != own:  # items and heads in one
+        elif of != own:  # items and heads share one dimension
             node, lead = called(graph, ATEN.expand.default, node, [*own, rows, columns]), [*of]
         *items, heads = lead or [1]
         if any(size > 1 for size in items) and len(items) > 1:
@@ -151,7 +151,7 @@ class Written:
         return reshaped(graph, node, [math.prod(items), heads, rows, columns])
 
     def returned(self, graph: Graph, output: Node) -> Node:
-        """Return the output of attention as the last product returns it."""
+        """Return the output of attention in the layout and dtype of the last product."""
         last = self.way.last
         of_weights, of_value = (
             (last.of_left, last.of_right) if last.left is self.way.weights else (last.of_right, last.of_left)
@@ -183,12 +183,12 @@ def _headed(graph: Graph, node: Node, labels: Labels, wanted: Labels, sizes: Map
 
 
 def reshaped(graph: Graph, node: Node, sizes: Sequence[int]) -> Node:
-    """Return a node with these sizes: itself if it has them."""
+    """Return a node reshaped to these sizes; unchanged if it has them."""
     return node if shape(node) == tuple(sizes) else called(graph, ATEN.reshape.default, node, [*sizes])
 
 
 def cast(graph: Graph, node: Node, kind: torch.dtype) -> Node:
-    """Return a node of a type: itself if it has it."""
+    """Return a node cast to a dtype; unchanged if it has it."""
     return node if dtype(node) == kind else called(graph, ATEN.to.dtype, node, kind)
 
 
@@ -200,7 +200,7 @@ class Fused:
     output: Node
     asked: Mapping[str, Any]
     mask: str = ""
-    """What its mask does, in words."""
+    """The effect of its mask in words."""
 
     @property
     def steps(self) -> list[Node]:
@@ -209,17 +209,17 @@ class Fused:
 
     @property
     def is_causal(self) -> bool:
-        """Whether it hides later keys."""
+        """Whether the operator is called with `is_causal`."""
         return bool(self.asked.get("is_causal"))
 
     @property
     def attn_mask(self) -> Node | None:
-        """The mask that it takes."""
+        """The mask that is passed to the operator."""
         mask = self.asked.get("attn_mask", self.asked.get("attn_bias"))
         return mask if is_tensor(mask) else None
 
     def as_call(self, graph: Graph) -> Call:
-        """Return it as a call of attention, whose tensors are made where nodes are inserted."""
+        """Return the core as a call of attention; new nodes go to the graph's insertion point."""
         query, key, value = (self.asked[each] for each in ("query", "key", "value"))
         sizes, scale, mask = shape(query), self.asked.get("scale"), self.attn_mask
         if mask is not None and len(sizes) != len("BHND"):
@@ -231,7 +231,7 @@ class Fused:
         return Call(query, key, value, scale, mask, self.is_causal, has_groups, dropout)
 
     def returned(self, graph: Graph, output: Node) -> Node:
-        """Return the output of attention as the operator returns it."""
+        """Return the output of attention in the operator's shape."""
         return reshaped(graph, output, shape(self.output))
 
 
@@ -244,7 +244,7 @@ def _of_four(graph: Graph, node: Node) -> Node:
 
 
 def fused(node: Node) -> Fused | None:
-    """Return the core that a node computes alone, None if it computes none."""
+    """Return the core that a single node computes; None if it computes none."""
     kind = name(node) if node.op == "call_function" else ""
     if kind != SDPA and not FUSED.fullmatch(kind):
         return None
@@ -257,25 +257,25 @@ def fused(node: Node) -> Fused | None:
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A core in a graph: what is known of it, and its nodes."""
+    """A core in a graph: its description and its nodes."""
 
     core: Core
     of: Written | Fused
 
     @property
     def first(self) -> Node:
-        """The node with which it begins."""
+        """The core's first node."""
         return self.of.begin
 
     @property
     def node(self) -> Node:
-        """The node of its output."""
+        """The node of the core's output."""
         return self.of.output
 
 
 @dataclass(frozen=True, eq=False)
 class Other:
-    """A softmax of no core in a graph."""
+    """A softmax in a graph that belongs to no core."""
 
     softmax: Softmax
     node: Node
@@ -283,7 +283,7 @@ class Other:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A graph, its cores in their order, and the softmaxes that belong to none."""
+    """A graph, its cores in the order of the graph, and the softmaxes that belong to no core."""
 
     graph: Traced
     cores: tuple[Site, ...]
@@ -291,12 +291,12 @@ class Found:
 
 
 def look(module: Callable[..., Any], xs: Sequence[Tensor]) -> Found:
-    """Return what a call of a module on tensors shows; raises `Untraceable`."""
+    """Trace a call of a module, and return its cores and other softmaxes; raises `Untraceable`."""
     return found(traced(module, xs))
 
 
 def found(graph: Traced) -> Found:
-    """Return the cores of a graph, and the softmaxes that belong to none."""
+    """Return the cores of a graph, and the softmaxes that belong to no core."""
     every, operators = [*ways(graph)], [*filter(None, map(fused, graph.module.graph.nodes))]
     known = [each for each in every if isinstance(each, Way)]
     reasons, values = read(graph, known, {of.attn_mask for of in operators if of.attn_mask})
@@ -329,7 +329,7 @@ def _softmax(graph: Traced, node: Node, odd: Odd) -> Softmax:
 def _core(
     graph: Traced, of: Written | Fused, lasts: Collection[Node], needed: Collection[Node], order: Mapping[Node, int]
 ) -> Core:
-    """Return what is known of a core; raises `Odd` if it is no call of attention."""
+    """Return the description of a core; raises `Odd` if it is no call of attention."""
     if isinstance(of, Written):
         obstacle, unread = _obstacle(of, lasts, needed, order), _unread(of, lasts)
     else:
@@ -354,7 +354,7 @@ def _core(
 
 
 def _obstacle(of: Written, lasts: Collection[Node], needed: Collection[Node], order: Mapping[Node, int]) -> str:
-    """Return what is in the way of another core: a use of the weights, or a change of memory in between."""
+    """Return why the core can't be replaced: another use of its weights, or an in-place change; empty if it can."""
     own = {*of.way.inside}
     users = (user for node in (of.way.softmax, *of.way.after) for user in node.users)
     if again := next((user for user in users if user in needed and user not in own and user not in lasts), None):
@@ -367,7 +367,7 @@ def _obstacle(of: Written, lasts: Collection[Node], needed: Collection[Node], or
 
 
 def _is_settled(change: Node, way: Way, order: Mapping[Node, int]) -> bool:
-    """Return whether a change is of memory that was made between the products, before the scores meet it."""
+    """Return whether a change is of memory made after the first product, and ends before the scores use it."""
     base = changed(change)
     users = {*reached([base] if base else [], lambda node: node.users)}
     met = min((order[node] for node in way.before if node in users), default=order[way.softmax])
@@ -382,13 +382,13 @@ def _obstacle_of_fused(of: Fused) -> str:
 
 
 def _unread(of: Written, lasts: Collection[Node]) -> str:
-    """Return the line that makes weights, or something of them, for an output beside a first one."""
+    """Return the source line of a result made from the weights that a module returns beside its output; else empty."""
     weights = reached([of.way.softmax], lambda node: [each for each in node.users if each not in lasts])
     return next((where(node) for node in weights if RETURNED in node.meta), "")
 
 
 def _described(values: Tensor | None, side: Sequence[Node]) -> str:
-    """Return what a mask does in this call, empty for none; True shows in a boolean one."""
+    """Return the effect of a mask in this call in words, empty without one; True in a boolean mask shows a key."""
     if values is None:
         return ""
     mask = torch.atleast_2d(values)
@@ -415,7 +415,7 @@ def _short(node: Node) -> str:
 
 @contextmanager
 def inserted(graph: Graph, before: Node, *, is_kept: bool = True) -> Iterator[None]:
-    """Insert nodes before one inside; after an error, or if they aren't kept, they are removed."""
+    """Insert new nodes before a node while the context lasts; remove them after an error, or if not `is_kept`."""
     end = before.prev
     with graph.inserting_before(before):
         try:
@@ -427,7 +427,7 @@ def inserted(graph: Graph, before: Node, *, is_kept: bool = True) -> Iterator[No
 
 
 def _lines(nodes: Sequence[Node]) -> str:
-    """Return the lines of source of nodes, as `a.py:12` or `a.py:12-15`; empty if they are of several files."""
+    """Return the source lines of nodes, as `a.py:12` or `a.py:12-15`; empty unless they are all in one file."""
     places = [place_of(node).rpartition(":") for node in nodes if place_of(node)]
     files, numbers = {file for file, _, _ in places}, {int(number) for _, _, number in places}
     return f"{min(files)}:{'-'.join(map(str, sorted({min(numbers), max(numbers)})))}" if len(files) == 1 else ""

@@ -1,4 +1,4 @@
-"""The products of a graph, by the dimensions of their operands."""
+"""The products of two tensors in a graph, with labelled dimensions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +10,14 @@ from bench.modules.graph.tracing import is_tensor, name, shape
 Labels = tuple[str, ...]
 
 PRODUCTS = ("matmul", "bmm", "mm", "baddbmm", "addmm", "einsum", "linear")
-"""The names of the operators that multiply; `linear` is a layer, and no product of two tensors of a call."""
+"""The names of operators that multiply; `linear` counts as a layer, not as a product of two tensors of a call."""
 
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """A product of two tensors; each of their dimensions has a label, and a label is one dimension in all of them.
+    """A product of two tensors whose dimensions are labelled as in einsum.
 
-    `added` is a tensor that it adds to the product, `beta` times; `scale` is a factor of the product alone.
+    The node computes `scale` · product + `beta` · `added`.
     """
 
     node: Node
@@ -41,12 +41,12 @@ class Product:
 
     @property
     def summed(self) -> Labels:
-        """The labels of the dimensions over which it is a sum."""
+        """The labels of the dimensions that the product sums over."""
         return tuple(label for label in self.of_left if label in self.of_right and label not in self.out)
 
 
 def product(node: Node) -> Product | None:
-    """Return the product of two tensors that a node is, None if it is none."""
+    """Return a node as a product of two tensors; None if it isn't one."""
     if node.op != "call_function" or not is_tensor(node):
         return None
     kind = name(node)
@@ -84,6 +84,6 @@ def _of_einsum(node: Node, equation: Any, operands: Any) -> Product | None:
 
 
 def _labels(part: str, hidden: int, most: int) -> Labels:
-    """Return the labels of a part of an equation whose dots stand for so many dimensions, of `most` in all."""
+    """Return the labels of an einsum operand whose dots stand for `hidden` dimensions, of `most` in any operand."""
     head, dots, tail = part.partition("...")
     return (*head, *(f".{number}" for number in range(most - hidden, most) if dots), *tail)

@@ -1,8 +1,8 @@
-"""What a module does to its scores is a function of them, which is read by calling it.
+"""Read the scale and the mask of a core by calling the operators between its first product and its softmax.
 
-Called with zeros it gives the mask, with ones the factor beside it; called with random scores it shows that it is no
-more than a factor and a mask. So no operator in it needs to be known, and the mask of another core is the same
-operators of the graph, called on zeros.
+Called on zeros they give the mask, on a large constant the scale; random scores check that they do no more than scale
+and mask. So no operator needs to be known by name, and another core gets its mask from the same operators, called on
+zeros.
 """
 
 import math
@@ -24,28 +24,28 @@ ATEN = torch.ops.aten
 SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax", "special_softmax"})
 
 FLATTENING = frozenset({"flatten", "view", "reshape", "_unsafe_view", "clone", "contiguous", "mul", "div", "transpose"})
-"""Operators by which queries of items and heads may become those of both in one dimension."""
+"""Operators that may merge items and heads of queries into one dimension."""
 
 DROPOUT = frozenset({"dropout", "native_dropout", "feature_dropout"})
 
 BY_HAND = "an exp between two products"
-"""What stands in place of a softmax."""
+"""The words for a softmax that is written out."""
 
 LOWEST = -1000.0
-"""A number that hides a score when it is added: nothing is left of it after the softmax."""
+"""A number that hides a key when added to its score: its weight after the softmax is 0."""
 
 MOST_NODES = 60
-"""The operators before a softmax among which a product is looked for."""
+"""The most operators before, or after, a softmax that are searched for a product."""
 
 LARGE = 1024.0
-"""The score beside which a mask is small, so that a factor is read without rounding."""
+"""A score so large beside a mask that rounding doesn't affect the factor that is read."""
 
 NEAR_EPS = 8.0
-"""How far what is read may be from a factor and a mask, in epsilons of the dtype of the scores, of the largest."""
+"""The tolerance for scores that are only scaled and masked, in epsilons of their dtype times the largest score."""
 
 
 class Odd(Exception):  # noqa: N818 - an answer, not an error
-    """What stands between products and can't be expressed; `node` is where it stands, None if that is known."""
+    """Operators between two products can't be expressed as attention; `node` is the place, None for the softmax."""
 
     def __init__(self, reason: str, node: Node | None = None) -> None:
         super().__init__(reason)
@@ -54,10 +54,10 @@ class Odd(Exception):  # noqa: N818 - an answer, not an error
 
 @dataclass(eq=False)
 class Way:
-    """From a product of queries and keys through a softmax to a product with values.
+    """The path from a product of queries and keys through a softmax to a product with values.
 
-    `before` are the operators that make the softmax's input of the first product's result, `after` those that make an
-    operand of the last product of the weights.
+    `before` are the operators between the first product and the softmax, `after` the ones between the softmax and the
+    last product.
     """
 
     first: Product
@@ -68,21 +68,21 @@ class Way:
     scale: float | None = None
     """The factor of all scores; None if it is a tensor."""
     mask: Tensor | None = None
-    """What is added to the scores in this call, None if nothing is; where a score is replaced, it hides."""
+    """The tensor that is added to the scores in this call, None without one; a replaced score counts as hidden."""
     is_small: bool = True
-    """Whether the operators can be called on one score alone, so that the mask has its own shape."""
+    """Whether the operators can be called on a single score, so that the mask keeps its own shape."""
     has_empty_rows: bool = False
-    """Whether a query has no key in this call, so that its scores are all one finite number."""
+    """Whether all keys of some query are hidden in this call by a finite number."""
     dropout: float = 0.0
 
     @property
     def inside(self) -> list[Node]:
-        """The nodes between both products."""
+        """The nodes between the two products."""
         return [*self.before, self.softmax, *self.after]
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """The sizes of items and heads: those of the scores, or of the softmax if the product has both in one."""
+        """The sizes of items and heads, from the softmax or the queries if the first product merges them."""
         own, of_softmax, node = shape(self.first.node)[:-2], shape(self.softmax)[:-2], self.first.left
         width, is_turned = shape(node)[-1], False
         while len(own) == 1 and len(of_softmax) < 2 and name(node) in FLATTENING:
@@ -91,24 +91,24 @@ class Way:
             *lead, _, last = shape(node)
             if len(lead) == 2 and math.prod(lead) == own[0] and not is_turned:
                 return tuple(lead)
-            if len(lead) == 1 and last > width and own[0] * width % last == 0:  # heads beside each other
+            if len(lead) == 1 and last > width and own[0] * width % last == 0:  # heads side by side
                 return own[0] * width // last, last // width
         return of_softmax if len(own) < len(of_softmax) else own
 
     @property
     def side(self) -> list[Node]:
-        """The tensors that are made into the mask, or the factor."""
+        """The nodes from which the mask and the factor are made."""
         own = {self.first.node, *self.before}
         return [*dict.fromkeys(each for node in self.before for each in node.all_input_nodes if each not in own)]
 
     @property
     def weights(self) -> Node:
-        """The operand of the last product that holds weights."""
+        """The operand of the last product that holds the attention weights."""
         return self.after[-1] if self.after else self.softmax
 
 
 def ways(graph: Traced) -> Iterator[Way | tuple[Node, Odd]]:
-    """Yield the ways through each softmax, or why there is none."""
+    """Yield the ways through each softmax, or the softmax with the reason why there is none."""
 
     def following(node: Node) -> list[Node]:
         return [*node.users, *filter(None, [changed(node)])]
@@ -139,7 +139,7 @@ def _through(softmax: Node, inputs: Collection[Node]) -> Iterator[Way]:
 
 
 def _first(softmax: Node) -> Product:
-    """Return the product that makes as many scores as a softmax takes, of several one of two operands of the call."""
+    """Return the product that makes the scores of a softmax; of several, the one with most dimensions."""
 
     def before(node: Node) -> list[Node]:
         return [] if node is not softmax and name(node) in PRODUCTS else node.all_input_nodes
@@ -153,7 +153,7 @@ def _first(softmax: Node) -> Product:
 
 
 def _no_first(softmax: Node, near: Sequence[Node]) -> Odd:
-    """Return why no product makes the scores of a softmax, by the nodes before it."""
+    """Return why no product makes the scores of a softmax; `near` are the nodes before it."""
     for node in softmax.graph.nodes:
         before = reached([node] if changed(node) in near else [], lambda of: of.all_input_nodes, MOST_NODES)
         if any(name(each) in PRODUCTS for each in before):
@@ -169,7 +169,7 @@ def _no_first(softmax: Node, near: Sequence[Node]) -> Odd:
 
 
 def _lasts(softmax: Node) -> Iterator[tuple[Product, list[Node]]]:
-    """Yield the products to which a softmax's weights go, and what is done to these before."""
+    """Yield the products that use a softmax's weights, each with the operators in between."""
 
     def after(node: Node) -> list[Node]:
         return [] if name(node) in PRODUCTS else [*node.users]
@@ -184,7 +184,7 @@ def _lasts(softmax: Node) -> Iterator[tuple[Product, list[Node]]]:
 
 
 def between(first: Node, last: Any) -> list[Node]:
-    """Return the nodes on the ways from one to another, in their order, with the last one."""
+    """Return the nodes on all paths from one node to another in the graph's order, without the first one."""
     order = {node: place for place, node in enumerate(first.graph.nodes)}
     ahead = {*reached([first], lambda node: [user for user in node.users if order[user] <= order[last]])}
     back = {*reached([last], lambda node: [each for each in node.all_input_nodes if each in ahead])}
@@ -193,19 +193,19 @@ def between(first: Node, last: Any) -> list[Node]:
 
 @dataclass(eq=False)
 class _Probe:
-    """Scores, or weights, in place of those of a call, on their way through the operators of a program."""
+    """Scores, or weights, that replace the call's own and pass through the operators of a program."""
 
     begin: Node
     program: frozenset[Node]
     drawn: dict[Node, Tensor] | None = None
-    """Random numbers in place of parameters, whose initial ones may hide what they do; None to take those."""
+    """Random numbers that replace parameters, whose initial values may have no effect; None keeps the parameters."""
     values: dict[Node, Any] = field(default_factory=dict)
 
     def start(self, value: Tensor) -> None:
         self.values = {self.begin: value}
 
     def step(self, node: Node, env: dict[Node, Any]) -> None:
-        """Call an operator of the program on what is known of the probe; what fails ends the probe."""
+        """Call an operator of the program on the probe's values; an error ends the probe."""
         if node not in self.program or not self.values:
             return
         args, kwargs = map_arg((node.args, node.kwargs), lambda each: self.values.get(each, self._beside(each, env)))
@@ -225,7 +225,7 @@ class _Probe:
 
 
 class _Reader(Interpreter):
-    """Runs a graph, and with it the programs of ways on probes beside the scores of the call."""
+    """Runs a graph and, beside it, the operators of each way on probes."""
 
     def __init__(self, graph: Traced, every: Sequence[Way], wanted: Collection[Node]) -> None:
         super().__init__(graph.module)
@@ -242,7 +242,7 @@ class _Reader(Interpreter):
         return [_Probe(way.first.node, program, each) for each in (drawn, drawn, drawn, None, None, None)]
 
     def run_node(self, n: Node) -> Any:
-        """Compute a node, and the probes that go through it."""
+        """Compute a node, and the same operator on each probe that reaches it."""
         for way in self.every:
             for probe in (*self.scores[way], self.weights[way]):
                 probe.step(n, self.env)
@@ -277,7 +277,7 @@ class _Reader(Interpreter):
             probe.start(start if first.added is None else start + first.beta * self.env[first.added])
 
     def _read(self, way: Way) -> None:
-        """Take the factor and the mask of a way from its probes; raises `Odd` if there is more in it."""
+        """Set the factor and the mask of a way from its probes; raises `Odd` if it does more than that."""
         softmax, drawn = way.softmax, self.drawn[way][0]
         scores_in: Any = softmax.args[0]
         rank = len(shape(scores_in))
@@ -316,7 +316,7 @@ class _Reader(Interpreter):
         way.mask = own.to(dtype(scores_in)) if bool((own != 0).any()) or any(map(is_given, way.side)) else None
 
     def _first_odd(self, way: Way, eps: float) -> Odd:
-        """Return the first operator at which the probes show more than a factor and a mask."""
+        """Return the first operator that does more than scale and mask, according to the probes."""
         zero, large, random, *_ = (probe.values for probe in self.scores[way])
         drawn = self.drawn[way][0].double()
         for node in way.before:
@@ -349,7 +349,7 @@ def is_given(node: Node) -> bool:
 
 
 def _has_tensor_factor(way: Way) -> bool:
-    """Return whether scores are multiplied by a tensor with a gradient, or by one of the call."""
+    """Return whether scores are multiplied by a parameter, or by a tensor that depends on the inputs."""
     factors = [node for node in way.before if name(node) in ("mul", "div") and all(map(is_tensor, node.args))]
     own = {way.first.node, *way.before}
     tensors = [each for node in factors for each in node.all_input_nodes if each not in own]
@@ -362,7 +362,7 @@ def _has_tensor_factor(way: Way) -> bool:
 
 
 def _exact(way: Way, factor: float) -> float:
-    """Return a factor as the numbers of the graph say it, if they do: what is read is rounded to the scores' dtype."""
+    """Return the factor from constants in the graph if it agrees, because a read factor is rounded."""
     said = way.first.scale
     for node in way.before:
         number = next((each for each in node.args if isinstance(each, int | float)), None)
@@ -372,9 +372,9 @@ def _exact(way: Way, factor: float) -> float:
 
 
 def read(graph: Traced, every: Sequence[Way], wanted: Collection[Node]) -> tuple[dict[Way, Odd], dict[Node, Tensor]]:
-    """Read each way by a call of the graph on its own inputs.
+    """Read each way in one call of the graph on its own inputs.
 
-    Return those that are no attention, and why; and the values of wanted nodes.
+    Return the ways that are no attention with the reasons, and the values of the wanted nodes.
     """
     reader = _Reader(graph, every, wanted)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -383,7 +383,7 @@ def read(graph: Traced, every: Sequence[Way], wanted: Collection[Node]) -> tuple
 
 
 def emitted(way: Way, score: float, graph: Any) -> Node:
-    """Return the operators between the first product and the softmax, called on one number, as new nodes."""
+    """Insert the operators between the first product and the softmax, called on one score; return the last new node."""
     first = way.first.node
     sizes = [1] * len(shape(first)) if way.is_small else [*shape(first)]
     of: dict[str, Any] = {"dtype": dtype(first), "device": first.meta["val"].device}
@@ -399,7 +399,7 @@ def emitted(way: Way, score: float, graph: Any) -> Node:
 
 
 def called(graph: Any, target: Any, *args: Any, **kwargs: Any) -> Node:
-    """Return a new call of an operator, with the tensor that it would return as far as shape and strides go."""
+    """Insert a call of an operator, with a meta tensor of its result in the node."""
     node: Node = graph.call_function(target, args, kwargs)
     given, named = map_arg((args, kwargs), _on_meta)
     named = {key: "meta" if key == "device" else each for key, each in named.items()}

@@ -1,4 +1,4 @@
-"""A graph whose cores are computed by an attend."""
+"""Rewrite a graph so that an attend computes its cores."""
 
 import copy
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from impls.catalogue import CORE_KEYWORDS
 from impls.contract import Attend, Unsupported, declared_options
 
 MOST_REASONS = 3
-"""The reasons that a message says at most."""
+"""The most reasons in a message."""
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A module that runs a rewritten graph, the cores that were replaced, and those that weren't, with the reasons.
+    """A module that runs a rewritten graph, the replaced cores, and the ones that are `left`, with reasons.
 
     `unknown` are the softmaxes that belong to no core.
     """
@@ -33,8 +33,8 @@ class Rewritten:
 def rewritten(graph: Traced, attend: Attend) -> Rewritten:
     """Return a copy of a graph whose cores an attend computes; raises `Unsupported` if it can compute none of them.
 
-    The attend is asked for what CORE_KEYWORDS say; a core that needs one which it doesn't declare is left. What the
-    graph computes for outputs that don't count stays, as it does in the module, unless it is made of a core's scores.
+    A core that needs one of CORE_KEYWORDS which the attend doesn't declare is left. Operators for outputs that don't
+    count stay, as in the module, unless they use a replaced core's scores.
     """
     own = replace(graph, module=GraphModule(graph.module, copy.deepcopy(graph.module.graph)))
     nodes, every = own.module.graph, found(own)
@@ -68,7 +68,7 @@ def _why_none(every: Found, left: Iterable[tuple[Site, str]], graph: Graph) -> s
 
 
 def _replace(site: Site, graph: Graph, attend: Attend) -> None:
-    """Let an attend compute a core; raises `Odd`, and leaves the graph as it was, if it can't."""
+    """Replace a core by a call of an attend; raises `Odd`, with the graph unchanged, if the attend can't compute it."""
     if site.core.obstacle:
         raise Odd(site.core.obstacle)
     with inserted(graph, site.node):
@@ -79,7 +79,7 @@ def _replace(site: Site, graph: Graph, attend: Attend) -> None:
 
 
 def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
-    """Return a call of an attend; raises `Odd` for what it doesn't declare, but heads are repeated for it."""
+    """Insert a call of an attend; raises `Odd` for an undeclared keyword, except that grouped heads are repeated."""
     declared, options = declared_options(attend), call.options
     if call.has_groups and "enable_gqa" not in declared:
         del options["enable_gqa"]
@@ -96,7 +96,7 @@ def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
 
 
 def _remove_dead(graph: Graph, replaced: Iterable[Site]) -> None:
-    """Remove the cores that were replaced, with what is computed of their scores, and what only they need."""
+    """Remove the replaced cores, unused results of their scores, and the nodes that only these needed."""
     inside = {*reached([site.first for site in replaced], lambda node: node.users)}
     needed: set[Node] = set()
     for node in reversed([*graph.nodes]):

@@ -1,4 +1,4 @@
-"""A module that runs the graph of its own call, and the check that the graph computes what the module does."""
+"""A module that runs the graph of its own call, and the check that this graph equals the module."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,16 +16,16 @@ from impls.contract import Attend, Implementation, Unsupported, declared_options
 from impls.sameness import SAME, SAME_OPERATORS_EPS, are_same
 
 TRIALS = 4
-"""The inputs of other values with which a graph is compared with its module."""
+"""The number of other inputs on which a graph is compared with its module."""
 
 DECIDED = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
-"""The tags of operators that read a number of a tensor, or whose shape follows from numbers."""
+"""The tags of operators whose result, or its shape, depends on values of a tensor."""
 
 SPREAD = 2.5
-"""The standard deviation of other values."""
+"""The standard deviation of those inputs; it is multiplied by 1/4, 1 or 4."""
 
 OUTERMOST = ("", "inner")
-"""The paths of the whole module, and of that in a wrapper."""
+"""The paths of the whole module, and of the module in a wrapper."""
 
 Xs = Sequence[Tensor]
 
@@ -33,9 +33,9 @@ Xs = Sequence[Tensor]
 class InGraph(nn.Module):
     """A module that runs the graph of its own call, traced at the first call with inputs of their shapes.
 
-    `attend` computes the cores of the graph; None leaves the graph as it is. It gets those of CORE_KEYWORDS that a core
-    asks for. The first call raises `Unsupported` if the graph isn't the module for other values of the inputs, or if no
-    core can be replaced. `adapted_by` says how many softmaxes stay as they are.
+    `attend` computes the cores of the graph and gets the CORE_KEYWORDS that a core needs; None leaves the graph as it
+    is. The first call raises `Unsupported` if the graph differs from the module for other values of the inputs, or if
+    no core can be replaced. `adapted_by` says how many softmaxes stay.
     """
 
     def __init__(self, inner: nn.Module, attend: Attend | None = None) -> None:
@@ -49,11 +49,11 @@ class InGraph(nn.Module):
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What a reader must know of a call of the module, as a wrapper says it."""
+        """The remarks of the wrapper inside."""
         return getattr(self.inner, "said", ())
 
     def forward(self, *xs: Tensor) -> Tensor:
-        """Return what the graph of these inputs returns."""
+        """Run the graph for inputs like these; the first such call traces it."""
         modes = self.training, torch.is_grad_enabled(), torch.is_autocast_enabled()
         key = (*modes, *((x.shape, x.dtype, x.device) for x in xs))
         if key not in self.graphs:
@@ -61,12 +61,12 @@ class InGraph(nn.Module):
         return self.graphs[key](*xs)
 
     def trial(self, *xs: Tensor) -> Tensor:
-        """Return what the graph of these inputs returns, which is not kept: other inputs may take another way."""
+        """Trace and run a graph for these inputs once, without keeping it: other values may need another graph."""
         graph = traced(self.inner, xs)
         try:
             y: Tensor = (graph.module if self.attend is None else self._rewritten(graph)).forward(*xs)
         except Unsupported:
-            check(graph, self.inner, xs)  # the shapes that a call has by its values are no core's
+            check(graph, self.inner, xs)  # a module that decides by values has the better reason
             raise
         return y
 
@@ -86,7 +86,7 @@ class InGraph(nn.Module):
 
     def _rewritten(self, graph: Traced) -> GraphModule:
         assert self.attend is not None
-        made = rewritten(graph, _by_name(self.attend))
+        made = rewritten(graph, _named(self.attend))
         self._check_cores(graph)
         places = [*(where(site.node) for site, _ in made.left), *(each.softmax.lines for each in made.unknown)]
         returned = {where(node) for node in graph.module.graph.nodes if node.meta.get(RETURNED) in OUTERMOST}
@@ -97,7 +97,7 @@ class InGraph(nn.Module):
         return made.module
 
     def _check_cores(self, graph: Traced) -> None:
-        """Raise `Unsupported` unless the plain formula in place of the cores computes what the module does."""
+        """Raise `Unsupported` unless the graph with the plain formula in place of its cores equals the module."""
         if self.inner.training:
             return  # dropout
         plain = rewritten(graph, eager.attend_safely).module
@@ -111,29 +111,29 @@ class InGraph(nn.Module):
                 )
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
-        """Change the tensors, and forget the graphs, which hold them."""
+        """Change the tensors, and drop the graphs, which hold them."""
         self.graphs = {}
         return super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]  # torch's own
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy gets: it traces anew, because its tensors may be others."""
+        """Return the state of a copy without graphs, because its tensors may be others."""
         return {**vars(self), "graphs": {}}
 
 
 def unchanged(layer: nn.Module) -> Implementation:
-    """Return the layer as the graph of its call, with its cores unchanged: it shows what tracing alone does."""
+    """Return the layer as the graph of its call, with its cores unchanged, to measure the effect of tracing alone."""
     return InGraph(layer)
 
 
 def staying(places: Sequence[str], replaced: int) -> str:
-    """Return how many softmaxes stay as they were at these places, beside so many cores; empty if none does."""
+    """Return in words how many softmaxes stay at these places, beside the replaced ones; empty if none does."""
     if not places:
         return ""
     return f"{len(places)} of {len(places) + replaced} softmaxes stay, as that at {places[0]}"
 
 
-def _by_name(attend: Attend) -> Attend:
-    """Return an attend as a function with a name, which the code of a graph calls; it declares the same."""
+def _named(attend: Attend) -> Attend:
+    """Return an attend as a function with a name, which a graph's code needs, and with the same options."""
     if hasattr(attend, "__name__"):
         return attend
 
@@ -146,7 +146,7 @@ def _by_name(attend: Attend) -> Attend:
 
 
 def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
-    """Raise `Unsupported` if a second call of the module, or its graph for other values, computes something else."""
+    """Raise `Unsupported` if a second call of the module, or the graph on other values, differs from the module."""
     with without_traces(inner, xs):
         with forked(xs):
             y = first_tensor(inner(*(x.clone() for x in xs)))
@@ -161,7 +161,7 @@ def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
         y = _output(inner, inner, others)
         try:
             is_right = _is_same(y, _output(graph.module.forward, inner, others))
-        except RuntimeError:  # what follows may not fit another shape
+        except RuntimeError:  # other values may give shapes that don't fit the graph
             is_right = False
         if not is_right:
             node = next(
@@ -176,7 +176,7 @@ def _output(call: Callable[..., Any], inner: nn.Module, xs: Xs) -> Tensor:
 
 
 def other_values(x: Tensor, seed: int) -> Tensor:
-    """Return other values of other sizes: random ones, or those of x in another order if they are whole numbers."""
+    """Return random values of another scale; for integers, the values of x in another order."""
     generator = torch.Generator(x.device).manual_seed(seed)
     if x.is_floating_point():
         size = SPREAD * 2.0 ** (2 * (seed % 3 - 1))

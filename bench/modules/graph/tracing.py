@@ -1,7 +1,4 @@
-"""A call of a module as a graph of operators, which know their lines of source and their modules.
-
-All names of torch that are private are in this file.
-"""
+"""Trace a call of a module as a graph of operators that know their source lines and their modules."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,13 +22,13 @@ NOT_SOURCE = (
     *(f"{folder}/" for folder in (Path(torch.__file__).parent, Path(__file__).parents[1])),
     *("/einops/", "/einx/", "/opt_einsum/", "<"),
 )
-"""Parts of the names of files whose lines are no source of a model."""
+"""Parts of file names; lines in such files are not a model's source."""
 
 OF_TORCH = ("aten", "prim", "prims")
 """The libraries of torch's own operators."""
 
 PLACE, MODULE, RETURNED = "place", "module", "returned"
-"""What a node's `meta` holds: its file and line, its module, and the outermost one that returns it beside an output."""
+"""Keys of a node's `meta`: its file and line, its module, and the outermost module that returns it beside an output."""
 
 
 class Untraceable(Unsupported):
@@ -40,19 +37,19 @@ class Untraceable(Unsupported):
 
 @dataclass(frozen=True)
 class Traced:
-    """A call of `inner` as a graph: the module that runs it takes the same tensors and returns the first tensor.
+    """A call of `inner` as a graph: `module` takes the same tensors and returns the first tensor of the output.
 
-    Parameters and buffers are attributes of `module`, the same objects.
+    `module` has the same parameters and buffers, as attributes.
     """
 
     module: GraphModule
     inner: nn.Module = field(default_factory=nn.Module)
-    """The module whose paths the nodes know."""
+    """The module to which the nodes' paths refer."""
     xs: tuple[Tensor, ...] = ()
     """The inputs of the call."""
 
     def inputs(self) -> list[Node]:
-        """Return the nodes of its inputs, and of those arguments that a measured module holds for its calls."""
+        """Return the nodes of its inputs, and of the arguments that wrappers hold."""
         wrappers = (each for each in self.inner.modules() if isinstance(each, Wrapper))
         arguments = {id(tensor) for each in wrappers for tensor in each.arguments}
         held = self.module.graph.find_nodes(op="get_attr")
@@ -62,7 +59,7 @@ class Traced:
         ]
 
     def with_weights(self, node: Node) -> str:
-        """Return the path of the innermost module with weights around a node, the outermost if there is none."""
+        """Return the path of the innermost module with weights around a node; the outermost module if there is none."""
         path = module_of(node)
         while path and next(self.inner.get_submodule(path).parameters(), None) is None:
             path = path.rpartition(".")[0]
@@ -72,8 +69,8 @@ class Traced:
 def traced(function: Callable[..., Any], xs: Sequence[Tensor]) -> Traced:
     """Return a call of a function, or module, on tensors as a graph.
 
-    What the call does to buffers and to random numbers is undone. The graph is one for calls with gradients, or
-    without, as they are computed now. Raises `Untraceable`.
+    Buffers, attributes and random states are restored after the call. The graph is for calls with or without
+    gradients, according to the current mode. Raises `Untraceable`.
     """
     of = function if isinstance(function, nn.Module) else nn.Module()
     failed: list[Exception] = []
@@ -93,20 +90,20 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
     def first(*tensors: Tensor) -> Tensor:
         return first_tensor(function(*tensors))
 
-    has_gradients = torch.is_grad_enabled()  # the graph has this where a block without gradients ends
-    with torch.inference_mode(False), torch.set_grad_enabled(has_gradients), _undone(inner, xs), no_fast_path():
+    has_gradients = torch.is_grad_enabled()  # a block without gradients restores this mode in the graph
+    with torch.inference_mode(False), torch.set_grad_enabled(has_gradients), _restored(inner, xs), no_fast_path():
         own = [x.detach().clone() for x in xs]
-        with _noted(inner):
+        with _annotated(inner):
             graph: GraphModule = make_fx(
                 first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
             )(*own)
-        graph(*(x.clone() for x in own))  # what a program for scores captured may not outlive its tracing
+        graph(*(x.clone() for x in own))  # fails if tensors that a score_mod captured are gone
     return Traced(graph, inner, tuple(xs))
 
 
 @contextmanager
-def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
-    """Restore buffers, what modules keep in attributes, and the states of random numbers after."""
+def _restored(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
+    """Restore buffers, attributes of modules and random states at the end."""
     before = [(buffer, buffer.detach().clone()) for buffer in inner.buffers()]
     kept = _kept(inner)
     try:
@@ -122,13 +119,13 @@ def _undone(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
 
 
 def _kept(inner: nn.Module) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return what modules keep in attributes and as buffers, each with a copy; a wrapper keeps what is said of it."""
+    """Return the attributes and buffers of all modules but wrappers, each dictionary with a copy."""
     modules = [each for each in inner.modules() if not isinstance(each, Wrapper)]
     return [(of, {**of}) for each in modules for of in (vars(each), each._buffers)]
 
 
 def fill(inner: nn.Module, xs: Sequence[Tensor]) -> None:
-    """Call a module once if a call changes its attributes: it may fill tables, which later calls have."""
+    """Call a module once if a call changes its attributes, so that it has filled its tables."""
     with without_traces(inner, xs):
         before = _kept(inner)
         inner(*(x.clone() for x in xs))
@@ -139,13 +136,13 @@ def fill(inner: nn.Module, xs: Sequence[Tensor]) -> None:
 
 
 def forked(xs: Sequence[Tensor]) -> AbstractContextManager[None]:
-    """Return a context after which the states of random numbers are as they were."""
+    """Return a context that restores the random states at its end."""
     return torch.random.fork_rng({x.device for x in xs if x.is_cuda})
 
 
 @contextmanager
 def no_fast_path() -> Iterator[None]:
-    """Let torch's own modules run their operators one by one inside, not as one for a whole layer."""
+    """Turn off the fast path of torch's own modules, so that they run their operators one by one."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -155,8 +152,8 @@ def no_fast_path() -> Iterator[None]:
 
 
 @contextmanager
-def _noted(inner: nn.Module) -> Iterator[None]:
-    """Let each node that is traced inside know its place in the source, and the module that is running."""
+def _annotated(inner: nn.Module) -> Iterator[None]:
+    """Record the source line and the running module in each node that is traced inside."""
     known, around = {id(module): path for path, module in inner.named_modules()}, [""]
     usual, is_own = PythonKeyTracer.create_node, "create_node" in vars(PythonKeyTracer)
     tracers = list[PythonKeyTracer]()
@@ -190,7 +187,7 @@ def _noted(inner: nn.Module) -> Iterator[None]:
 
 
 def _place(frame: FrameType | None) -> str:
-    """Return the innermost place in a model's source, else one of torch's own, as `/home/me/model.py:12`."""
+    """Return the innermost line of a model's source, else one of torch's modules, as `/home/me/model.py:12`."""
     of_torch = ""
     while frame is not None and (frame.f_code.co_filename, frame.f_code.co_name) != (__file__, "first"):
         file, place = frame.f_code.co_filename, f"{frame.f_code.co_filename}:{frame.f_lineno}"
@@ -203,7 +200,7 @@ def _place(frame: FrameType | None) -> str:
 
 
 def _at(error: BaseException) -> str:
-    """Return the last line of a model's source in a traceback, with words before it; empty without one."""
+    """Return the last line of a model's source in a traceback, as ` at model.py:12`; empty without one."""
     at, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -224,7 +221,7 @@ def place_of(node: Node) -> str:
 
 
 def where(node: Node) -> str:
-    """Return the place of a node in words, `package/file.py:12`, or "?"."""
+    """Return the source line of a node for messages, `package/file.py:12`, or "?"."""
     return _short(place_of(node)) or "?"
 
 
@@ -235,9 +232,9 @@ def module_of(node: Node) -> str:
 
 
 def name(node: Node) -> str:
-    """Return the name of a node's operator without its overload, such as `matmul`; in place too.
+    """Return the name of a node's operator without overload and in-place underscore, such as `matmul`.
 
-    One of another library than torch has that before it: `mine::softmax` may be anything.
+    Operators of other libraries keep the library's name, such as `mine::softmax`.
     """
     target = node.target
     if isinstance(target, torch._ops.OpOverload):
@@ -248,7 +245,7 @@ def name(node: Node) -> str:
 
 
 def is_foreign(node: Node) -> bool:
-    """Return whether a node's operator is one of another library than torch."""
+    """Return whether a node's operator comes from a library other than torch."""
     return isinstance(node.target, torch._ops.OpOverload) and node.target.namespace not in OF_TORCH
 
 
@@ -258,40 +255,40 @@ def shape(node: Node) -> tuple[int, ...]:
 
 
 def dtype(node: Node) -> torch.dtype:
-    """Return the type of a node's tensor."""
+    """Return the dtype of a node's tensor."""
     kind: torch.dtype = node.meta["val"].dtype
     return kind
 
 
 def is_mutable(node: Node) -> bool:
-    """Return whether a node changes memory in place; `torch.tensor` calls detach_, which changes no number."""
+    """Return whether a node changes memory in place; detach_, which `torch.tensor` calls, changes no number."""
     if not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.detach_.default:
         return False
     return node.target._schema.is_mutable
 
 
 def memory(node: Node) -> Node:
-    """Return the node whose memory a tensor is a view of: itself if it is none."""
+    """Return the node whose memory a node views; the node itself if it is no view."""
     schema = getattr(node.target, "_schema", None)
     is_view = schema is not None and any(each.alias_info for each in schema.returns)
     return memory(node.args[0]) if is_view and is_tensor(node.args[0]) else node  # type: ignore[arg-type]
 
 
 def changed(node: Node) -> Node | None:
-    """Return the node whose memory a node changes in place; None if it changes none."""
+    """Return the node whose memory a node changes in place; None without one."""
     return memory(node.args[0]) if is_mutable(node) and is_tensor(node.args[0]) else None  # type: ignore[arg-type]
 
 
 def is_tensor(node: Any) -> bool:
-    """Return whether something is a node that holds a tensor."""
+    """Return whether a value is a node with a tensor."""
     return isinstance(node, Node) and isinstance(node.meta.get("val"), Tensor)
 
 
 def reached(nodes: Iterable[Node], following: Callable[[Node], Iterable[Node]], most: int | None = None) -> list[Node]:
-    """Return nodes and those that follow from them, the nearest first, `most` at most."""
+    """Return the nodes and all that `following` reaches from them, the nearest first, `most` at most."""
     found = [*dict.fromkeys(nodes)]
     known = {*found}
-    for number, node in enumerate(found):  # which grows
+    for number, node in enumerate(found):  # grows meanwhile
         if number == most:
             break
         new = [each for each in dict.fromkeys(following(node)) if each not in known]
@@ -302,6 +299,6 @@ def reached(nodes: Iterable[Node], following: Callable[[Node], Iterable[Node]], 
 
 @contextmanager
 def without_traces(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
-    """Let calls inside compute what a traced call computes, and leave buffers and random numbers as they were."""
-    with torch.inference_mode(False), torch.no_grad(), _undone(inner, xs), no_fast_path():
+    """Run calls inside as a traced call runs, and restore buffers, attributes and random states at the end."""
+    with torch.inference_mode(False), torch.no_grad(), _restored(inner, xs), no_fast_path():
         yield

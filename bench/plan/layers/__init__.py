@@ -1,6 +1,6 @@
 """The facts about layers that need no torch: their columns, their work and their sizes.
 
-Each file of this folder with a LAYER declares a layer of the suite. What else is measured is a Module.
+Each file in this folder with a LAYER declares a layer of the suite. Everything else that is measured is a Module.
 """
 
 import importlib
@@ -29,12 +29,12 @@ LAYERS: Mapping[str, Layer] = _declared_layers()
 
 @cache
 def layer_of(layer: str) -> Layer:
-    """Return what a layer's name stands for: a layer of the suite, or a module; raises ValueError as `name_of` does."""
+    """Return the layer with a name, from the suite or as a Module; raises ValueError like `name_of`."""
     return LAYERS.get(layer) or Module(name_of(layer))
 
 
 def complete(values: Values, layer: Layer) -> Values:
-    """Return the values of a point, completed by those that its layer fixes or derives.
+    """Return the values of a point, completed with the ones that its layer fixes or derives.
 
     A column that the layer doesn't use is None.
     Raises WrongRequest for a column that is missing, that the layer doesn't use, or that contradicts it.
@@ -48,7 +48,7 @@ def complete(values: Values, layer: Layer) -> Values:
 
 
 def _check(values: Values, layer: Layer) -> None:
-    """Give the values those that the layer fixes; raises WrongRequest as `complete` does."""
+    """Add the values that the layer fixes; raises WrongRequest like `complete`."""
     name = values["layer"]
     for column in layer.needs:
         if column not in values and column not in layer.fixed:
@@ -69,7 +69,7 @@ def flops(point: Point) -> int | None:
 
 
 def scores(point: Point) -> int:
-    """Return the attention scores of an item; those of a module are those of its largest core."""
+    """Return the number of attention scores of an item; for a module, of its largest core."""
     return point.num_heads * point.num_tokens * point.keys
 
 

@@ -1,4 +1,4 @@
-"""Multi-head attention as models have it (`impls.layers.attention`)."""
+"""Multi-head attention as in models (`impls.layers.attention`)."""
 
 import math
 
@@ -8,10 +8,10 @@ from bench.plan.errors import WrongRequest
 from bench.plan.layers.layer import NONE, Layer, Projection, Values, all_tokens, check_core
 
 LEAST_SIDE = 2
-"""The side of the smallest grid on which tokens have places that differ."""
+"""The side of the smallest grid on which tokens have different positions."""
 
 ROTATED = 4
-"""The numbers of a head that a rotary embedding turns together: a pair for the row and one for the column."""
+"""A head's width must be a multiple of this for a rotary embedding, which turns pairs for the row and the column."""
 
 
 class Attention(Layer):
@@ -22,7 +22,7 @@ class Attention(Layer):
     takes = ("qkv_bias", "qk_scale", "lengths", *of_role(Role.CONTEXT, Role.CORE, Role.QUERIES))
 
     def derive(self, values: Values) -> Values:
-        """Check heads, keys, mask, bias and places too."""
+        """Also check heads, keys, mask, bias and positions."""
         check_core(values, ("relative", "alibi"))
         has_context = values.get("num_kv_tokens") is not None
         on_grid = [f"{name} = {values[name]}" for name in ("rope", "attn_bias") if values.get(name, NONE) != NONE]
@@ -38,7 +38,7 @@ class Attention(Layer):
         return {"token_len": token_len}
 
     def projections(self, point: Point) -> tuple[Projection, ...]:
-        """Return those to queries, keys and values, of which a context has its own, and to the output."""
+        """Return the projections to queries, to keys and values (from the context, if any) and to the output."""
         tokens, dim, chan, bias = all_tokens(point), point.token_len, point.channels, point.qkv_bias
         to_output = Projection(tokens, chan, chan)
         if point.num_kv_tokens is None:
@@ -47,7 +47,7 @@ class Attention(Layer):
         return Projection(tokens, dim, chan, bias), Projection(keys, width, 2 * kv_channels(point), bias), to_output
 
     def further_weights(self, point: Point) -> int:
-        """Return those of the norms of queries and keys."""
+        """Return the number of weights in the norms of queries and keys."""
         return {NONE: 0, "rms": 2, "layer": 4}[point.qk_norm] * (point.channels // point.num_heads)
 
 
@@ -72,7 +72,7 @@ def _check_places(values: Values, on_grid: list[str]) -> None:
 
 
 def kv_channels(point: Point) -> int:
-    """Return the width of keys and values, a sum over their heads."""
+    """Return the width of keys and of values, summed over their heads."""
     return point.channels // point.num_heads * point.kv_heads
 
 

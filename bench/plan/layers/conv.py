@@ -18,7 +18,7 @@ class Conv(Layer):
     fixed = MappingProxyType({"num_heads": 1, "qkv_bias": True})
 
     def derive(self, values: Values) -> Values:
-        """Return the tokens, which are pixels."""
+        """Return the number of tokens, which are pixels."""
         image, channels = values["image_size"], values["channels"]
         if channels < KEY_SHARE:
             raise WrongRequest(
@@ -31,16 +31,16 @@ class Conv(Layer):
         return {"token_len": channels, "num_tokens": image**2}
 
     def core_widths(self, point: Point) -> tuple[int, int]:
-        """Return that of keys, a share of that of values."""
+        """Return the width of keys, a share of the values', and of values."""
         return point.channels // KEY_SHARE, point.channels
 
     def projections(self, point: Point) -> tuple[Projection, ...]:
-        """Return that to queries, keys and values."""
+        """Return the projection to queries, keys and values."""
         keys, values = self.core_widths(point)
         return (Projection(point.batch * point.num_tokens, point.channels, 2 * keys + values),)
 
     def further_weights(self, point: Point) -> int:  # noqa: ARG002
-        """Return that of the residual."""
+        """Return 1, for the weight of the residual."""
         return 1
 
     def output(self, point: Point) -> tuple[int, ...]:

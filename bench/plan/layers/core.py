@@ -1,4 +1,4 @@
-"""The core alone: queries, keys and values are the inputs (`impls.layers.core`)."""
+"""Only the core: its inputs are queries, keys and values (`impls.layers.core`)."""
 
 from types import MappingProxyType
 
@@ -17,19 +17,19 @@ class Core(Layer):
     fixed = MappingProxyType({"qkv_bias": False})
 
     def derive(self, values: Values) -> Values:
-        """Check heads, keys, mask and bias too."""
+        """Also check heads, keys, mask and bias."""
         check_core(values, (GIVEN, LEARNED))
         if values.get("num_kv_tokens") == values["num_tokens"]:
             values["num_kv_tokens"] = None  # the same function
         return super().derive(values)
 
     def inputs(self, point: Point) -> int:
-        """Return the elements of queries, keys and values."""
+        """Return the number of elements of queries, keys and values."""
         keys = all_tokens(point) if point.is_padded else point.batch * point.kv_tokens
         return all_tokens(point) * point.channels + 2 * keys * kv_channels(point)
 
     def output(self, point: Point) -> tuple[int, ...]:
-        """Return the shape with the heads apart."""
+        """Return the shape of the output, with separate heads."""
         return point.batch, point.num_heads, point.num_tokens, point.channels // point.num_heads
 
 

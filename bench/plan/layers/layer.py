@@ -16,7 +16,7 @@ from impls.catalogue import CAUSAL, FIXED
 Values = dict[str, Any]
 
 NONE = "none"
-"""The value of a column that asks for nothing, such as `mask` and `attn_bias`."""
+"""The value that switches off a column such as `mask` or `attn_bias`."""
 
 CHOICES = of_role(Role.IMAGE, Role.CONTEXT, Role.CORE, Role.QUERIES, Role.FUNCTION)
 """The columns that only some layers use."""
@@ -32,17 +32,17 @@ class Projection(NamedTuple):
 
     @property
     def weights(self) -> int:
-        """The numbers of its weights and biases."""
+        """The number of its weights and biases."""
         return (self.width + self.bias) * self.to
 
 
 def all_tokens(point: Point) -> int:
-    """Return the tokens of all items, without padding."""
+    """Return the number of tokens of all items, without padding."""
     return sum(point.items) if point.is_padded else point.batch * point.num_tokens
 
 
 def pairs(point: Point) -> int:
-    """Return the pairs of a query and a key of the same item, as if no mask hid any."""
+    """Return the number of pairs of a query and a key of the same item, regardless of masks."""
     return sum(each**2 for each in point.items) if point.is_padded else point.batch * point.num_tokens * point.keys
 
 
@@ -50,15 +50,15 @@ BACKWARD_PRODUCTS = 2
 """A matrix product's backward pass is two products of its size."""
 
 PASSES = {"train": 1 + BACKWARD_PRODUCTS, "backward": BACKWARD_PRODUCTS}
-"""The products of a call for each of the forward pass, by the mode."""
+"""A call's products per product of the forward pass, by mode."""
 
 
 class Layer:
-    """Everything about a layer that needs no torch; it is one of the suite, unless it `is_module`.
+    """Everything about a layer that needs no torch; it belongs to the suite unless it `is_module`.
 
-    A module `is_users` if its code is none of a library in SOURCES. `module` is `module:attribute` of a layer's class
-    in `impls`. `needs` are the columns that a sweep must give, `takes` further ones of CHOICES that it uses, and
-    `fixed` those that have only one value.
+    A module `is_users` if its code isn't from a library in SOURCES. `module` is `module:attribute` of a layer's class
+    in `impls`. `needs` are the columns that a sweep must give, `takes` others of CHOICES that the layer uses, and
+    `fixed` the columns with only one value.
     """
 
     is_module = is_users = False
@@ -83,13 +83,13 @@ class Layer:
         return tuple(name for name in CHOICES if name not in {*self.needs, *self.takes, *self.fixed, "mask"})
 
     def usable(self, usual: Mapping[str, Any]) -> Values:
-        """Return the usual values without those of columns that the layer fixes, derives or doesn't use."""
+        """Return the usual values without the columns that the layer fixes, derives or doesn't use."""
         derived = ("num_tokens", "token_len") if "image_size" in self.needs else ()
         none = (*self.without, *self.fixed, *derived)
         return {column: value for column, value in usual.items() if column not in none}
 
     def derive(self, values: Values) -> Values:
-        """Return the columns that follow from the others; raises WrongRequest for what the layer can't have."""
+        """Return the columns that follow from the others; raises WrongRequest for values that the layer can't have."""
         return {"token_len": values["channels"]}
 
     def projections(self, point: Point) -> Sequence[Projection]:  # noqa: ARG002
@@ -97,15 +97,15 @@ class Layer:
         return ()
 
     def core_widths(self, point: Point) -> tuple[int, int]:
-        """Return the widths of keys and of values, sums over all heads."""
+        """Return the widths of keys and of values, summed over all heads."""
         return point.channels, point.channels
 
     def further_weights(self, point: Point) -> int:  # noqa: ARG002
-        """Return the numbers of weights beside those of projections."""
+        """Return the number of weights outside projections."""
         return 0
 
     def inputs(self, point: Point) -> int:
-        """Return the elements of its inputs: tokens, and perhaps a context."""
+        """Return the number of elements of its inputs: tokens, and a context if there is one."""
         context = point.batch * (point.num_kv_tokens or 0) * (point.context_dim or 0)
         return all_tokens(point) * point.token_len + context
 
@@ -117,31 +117,31 @@ class Layer:
         """Return the floating-point operations of its matrix products, 2·M·N·K each; None if they are unknown.
 
         In the mode `train` they include the gradients of both factors, as `torch.utils.flop_counter` counts them; in
-        the mode `backward` they are these alone.
+        the mode `backward` they are only these gradients.
         """
         return 2 * self.multiplications(point) * PASSES.get(point.mode, 1)
 
     def multiplications(self, point: Point) -> int:
-        """Return those of the matrix products of a forward pass; in the core those of visible pairs."""
+        """Return the multiplications in the matrix products of a forward pass; in the core only of visible pairs."""
         core = sum(int(pairs(point) * width * visible_share(point)) for width in self.core_widths(point))
         return core + sum(each.tokens * each.width * each.to for each in self.projections(point))
 
     def weights(self, point: Point) -> int:
-        """Return the numbers of all weights."""
+        """Return the number of all weights."""
         return sum(each.weights for each in self.projections(point)) + self.further_weights(point) + _bias(point)
 
 
 def _bias(point: Point) -> int:
-    """Return the numbers of a bias that is a weight or an input of the core."""
+    """Return the number of elements of a bias that is a weight or an input of the core."""
     if point.attn_bias == "relative":
         return (2 * math.isqrt(point.keys) - 1) ** 2 * point.num_heads
     return 0 if point.attn_bias in (NONE, "alibi") else point.num_heads * point.num_tokens * point.keys
 
 
 def visible_share(point: Point) -> Fraction:
-    """Return the share of the scores that a mask leaves.
+    """Return the share of the scores that a mask keeps.
 
-    A causal mask leaves half of a square (Dao 2023, arXiv 2307.08691, section 4.1); it begins in the upper left corner.
+    A causal mask keeps half of a square (Dao 2023, arXiv 2307.08691, section 4.1); it starts in the upper left corner.
     """
     if point.mask == CAUSAL:
         queries, keys = point.num_tokens, point.kv_tokens
@@ -150,11 +150,11 @@ def visible_share(point: Point) -> Fraction:
 
 
 OF_ONE_LENGTH = ("num_kv_tokens", "window_size", "rope")
-"""The columns that ask for a context, windows or a rotary embedding, which need items of one length."""
+"""The columns for a context, windows or a rotary embedding, which need items of equal length."""
 
 
 def check_lengths(values: Values) -> None:
-    """Put a list of lengths in order; raises WrongRequest for lengths that a layer can't have."""
+    """Sort a list of lengths; raises WrongRequest for lengths that a layer can't have."""
     if values.get("lengths", FIXED) == FIXED:
         return
     for name in OF_ONE_LENGTH:

@@ -1,4 +1,4 @@
-"""A module from any package, whose name is `module:attribute`: unknown until a worker has made it."""
+"""A module from any package, named `module:attribute`; little is known until a worker has made it."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,9 +12,9 @@ from impls.catalogue import ALIASES, SOURCES, WIDTHS, Name, name_of
 
 
 class Module(Layer):
-    """A module with this name, which has no FLOPs, and weights of unknown size.
+    """The module with a name; its FLOPs and the size of its weights are unknown.
 
-    `shown` are the columns that a call of it has shown, if its name says its input.
+    `shown` are the columns that a call of it has shown, if its name has an input.
     """
 
     is_module = True
@@ -28,26 +28,26 @@ class Module(Layer):
 
     @property
     def path(self) -> str:
-        """Its name, by which it is made."""
+        """The name by which it is made."""
         return self.name
 
     def usable(self, usual: Mapping[str, Any]) -> Values:
-        """Return these values as any layer does, with the batch of its input in place of the usual one."""
+        """Return the usable values, with the batch of its input in place of the usual one."""
         return {**super().usable(usual), **({"batch": self._shown["batch"]} if "batch" in self._shown else {})}
 
     def flops(self, point: Point) -> None:
-        """Return None: they are unknown."""
+        """Return None, for unknown."""
 
     def weights(self, point: Point) -> int:  # noqa: ARG002
-        """Return 0: they are unknown."""
+        """Return 0, because they are unknown."""
         return 0
 
 
 def _in_name(name: Name) -> dict[str, Any]:
     """Return the columns that arguments in a name give: `dim=64,heads=4` gives both widths and the heads.
 
-    They are those of x alone: another column, such as `window_size`, is of the suite's own layers, and the argument
-    may mean something else. One that is no value of its column, such as `(4, 4)`, gives none.
+    Only columns of the input x count, because an argument named like another column, such as `window_size`, may mean
+    something else. An argument that isn't a value of its column, such as `(4, 4)`, is ignored.
     """
     columns = {ALIASES.get(key, key): value for key, value in name.options.items()}
     fixed = {key: columns[key] for key in of_role(Role.X) if key in columns and COLUMNS[key].is_possible(columns[key])}
@@ -56,9 +56,9 @@ def _in_name(name: Name) -> dict[str, Any]:
 
 
 def of_core(core: Core, name: str) -> dict[str, Any]:
-    """Return the columns that a core of a module shows: its tokens, its heads and their widths together.
+    """Return the columns that a module's core shows: tokens, heads and their total width.
 
-    Arguments in the module's name say more: a core may have its heads among the items.
+    Arguments in the module's name take precedence, because a core may have its heads among the items.
     """
     _, heads, tokens, width = core.shapes[0]
     channels = heads * width

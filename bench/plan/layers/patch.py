@@ -19,7 +19,7 @@ class Patch(Layer):
     fixed = MappingProxyType({"qkv_bias": True})
 
     def derive(self, values: Values) -> Values:
-        """Return the tokens, which are patches."""
+        """Return the number of tokens, which are patches."""
         image, patch = values["image_size"], values["patch_size"]
         if image % patch:
             raise WrongRequest(f"image_size = {image} must be divisible by patch_size = {patch}")
@@ -32,7 +32,7 @@ class Patch(Layer):
         return {"token_len": token_len, "num_tokens": (image // patch) ** 2}
 
     def projections(self, point: Point) -> tuple[Projection, ...]:
-        """Return the embedding, those to queries, keys and values, and to the output."""
+        """Return the embedding and the projections to queries, keys and values, and to the output."""
         tokens, embedded = point.batch * point.num_tokens, point.channels
         of = (point.token_len, embedded), (embedded, 3 * embedded), (embedded, embedded)
         return tuple(Projection(tokens, *each) for each in of)

@@ -15,15 +15,15 @@ class Self(Layer):
     fixed = MappingProxyType({"num_heads": 1, "qkv_bias": False})
 
     def derive(self, values: Values) -> Values:
-        """Return keys as wide as the channels too."""
+        """Return the channels as the widths of tokens and of keys."""
         return {"token_len": values["channels"], "key_channels": values["channels"]}
 
     def core_widths(self, point: Point) -> tuple[int, int]:
-        """Return that of keys, which is a column."""
+        """Return the width of keys, which is a column, and of values."""
         return point.key_channels or 0, point.channels
 
     def projections(self, point: Point) -> tuple[Projection, ...]:
-        """Return that to queries, keys and values."""
+        """Return the projection to queries, keys and values."""
         keys, values = self.core_widths(point)
         return (Projection(point.batch * point.num_tokens, point.token_len, 2 * keys + values, bias=False),)
 

@@ -12,12 +12,12 @@ class Vit(Layer):
     takes = ("qkv_bias", "qk_scale", "lengths")
 
     def derive(self, values: Values) -> Values:
-        """Check the lengths too."""
+        """Also check the lengths."""
         check_lengths(values)
         return super().derive(values)
 
     def projections(self, point: Point) -> tuple[Projection, ...]:
-        """Return those to queries, keys and values, and to the output."""
+        """Return the projections to queries, keys and values, and to the output."""
         tokens, chan = all_tokens(point), point.channels
         return Projection(tokens, point.token_len, 3 * chan, point.qkv_bias), Projection(tokens, chan, chan)
 

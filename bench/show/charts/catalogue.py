@@ -1,7 +1,7 @@
-"""The kinds of pictures of results, and the files that are drawn of them, and of profiles.
+"""The kinds of pictures of results, and the files of these pictures and of profiles'.
 
-A kind is a function of a table of results that yields each picture that the table has enough values for. An entry in
-KINDS makes every command draw it.
+A kind is a function that yields each picture for which a table of results has enough values. Every command draws the
+entries of KINDS.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,7 @@ def of_profiles(profiles: Sequence[Profile]) -> Iterator[Picture]:
 
 
 def drawn(pictures: Iterator[Picture]) -> Iterator[Picture]:
-    """Yield pictures, each of which is drawn in the suite's own style."""
+    """Yield pictures, each drawn in the suite's own style."""
     while True:
         with styled():
             picture = next(pictures, None)
@@ -49,8 +49,8 @@ def draw(
 ) -> list[Path]:
     """Write every picture of results and of profiles, and return the files.
 
-    A picture is a PNG, with `svg` an SVG too. The folder is made if there is something to write.
-    The same material gives the same SVG, byte for byte.
+    A picture is a PNG, and with `svg` also an SVG. The folder is made if there is something to write.
+    The same data gives the same SVG, byte for byte.
     Raises OSError if a file can't be written.
     """
     paths = []

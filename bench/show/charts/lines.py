@@ -1,4 +1,4 @@
-"""Pictures of one metric along one axis: a line for each implementation, whose name stands at its end."""
+"""Pictures of one metric along one axis: a line for each implementation, with its name at the end."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,11 +21,11 @@ from bench.store.metrics import Metric, Unit
 from bench.store.table import baseline_of
 
 MOST_PLACES = 2
-"""A note names at most so many places where an implementation has no time."""
+"""The most places without a time that a note names for an implementation."""
 
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
-    """Yield every picture that the table has values for: each shows a series along its axis."""
+    """Yield a picture for each series and metric that the table has values for."""
     rows, baseline = plain(table), baseline_of(table) or "the baseline"
     for axis in AXES:
         for metric in (each for each in METRICS.values() if each.axis and axis.name in each.axis.over):
@@ -33,7 +33,7 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
 
 
 def picture(group: Sequence[Row], metric: Metric, axis: Axis, baseline: str) -> Picture | None:
-    """Return the picture of a series, None if nothing of this metric was measured."""
+    """Return the picture of a series, None if this metric was not measured."""
     of, drawn = metric.axis, [row for row in group if value(row, metric)]
     if of is None or not drawn:
         return None
@@ -59,9 +59,9 @@ def picture(group: Sequence[Row], metric: Metric, axis: Axis, baseline: str) -> 
 
 
 def value(row: Row, metric: Metric) -> tuple[float, float, float] | None:
-    """Return the value of a row and the ends of its interval, NaN if it has none; None if nothing is drawn.
+    """Return the value of a row and the ends of its interval, NaN without one; None if nothing is drawn.
 
-    The baseline has no mark of its own among ratios to it.
+    The baseline isn't drawn among ratios to it.
     """
     of, number = metric.axis, row.get(metric.name)
     if of is None or not is_measured(row) or not number or number <= 0:
@@ -73,7 +73,7 @@ def value(row: Row, metric: Metric) -> tuple[float, float, float] | None:
 
 
 def set_up(axes: Axes, along: str, metric: Metric, drawn: Sequence[Row], baseline: str) -> None:
-    """Set an axis for the values of rows; a line at 1 is the baseline."""
+    """Set up an axis for the values of rows; a line at 1 is the baseline."""
     of = metric.axis
     assert of
     values, lows, highs = zip(*filter(None, (value(row, metric) for row in drawn)), strict=True)
@@ -86,14 +86,14 @@ def set_up(axes: Axes, along: str, metric: Metric, drawn: Sequence[Row], baselin
 
 
 def interval(metric: Metric, rows: Sequence[Row], what: str = "band") -> Iterator[str]:
-    """Yield what the bands of measured rows are."""
+    """Yield the meaning of the bands of measured rows."""
     if metric.axis and metric.axis.low:
         has_some = any(row[metric.axis.low] is not None for row in rows)
         yield f"{what}: {CONFIDENCE:.0%} interval, {process_count(rows)}" if has_some else process_count(rows)
 
 
 def without_time(group: Sequence[Row], axis: Axis) -> Iterator[str]:
-    """Yield for each status who ended so and where: `oom: eager at 1024`, `unsupported: mha`."""
+    """Yield for each status the implementations and places: `oom: eager at 1024`, `unsupported: mha`."""
     everywhere = places(group, axis)
     for status, rows in by((row for row in group if not is_measured(row)), "status").items():
         by_places = grouped(by(rows, "implementation").items(), lambda each: places(each[1], axis))
@@ -107,7 +107,7 @@ def without_time(group: Sequence[Row], axis: Axis) -> Iterator[str]:
 
 
 def _set_up_along(axes: Axes, axis: Axis, rows: Sequence[Row], varying: set[str]) -> None:
-    """Set the horizontal axis of a series, whose places are its ticks."""
+    """Set up the horizontal axis of a series, with a tick at each place."""
     at = places(rows, axis)
     if axis.is_share:
         axes.set(xlim=(0, 1), xticks=at, xticklabels=[*map(units.percent, at)])
@@ -117,7 +117,7 @@ def _set_up_along(axes: Axes, axis: Axis, rows: Sequence[Row], varying: set[str]
 
 
 def _draw(axes: Axes, rows: Sequence[Row], metric: Metric, axis: Axis) -> tuple[float, float]:
-    """Draw the line of an implementation with its band, broken where it has no value, and return its end."""
+    """Draw the line of an implementation with its band, broken at missing values, and return its end."""
     of = style(rows[0]["implementation"])
     xs = [row[axis.column] for row in rows]
     middles, lows, highs = zip(*(value(row, metric) or (math.nan,) * 3 for row in rows), strict=True)
@@ -127,7 +127,7 @@ def _draw(axes: Axes, rows: Sequence[Row], metric: Metric, axis: Axis) -> tuple[
 
 
 def _exponent(rows: Sequence[Row], metric: Metric, axis: Axis) -> str:
-    """Return how a line grows between its last two places: `N^1.9`."""
+    """Return the growth of a line between its last two places: `N^1.9`."""
     last = last_two(rows, axis, metric.name)
     slope = exponent(*last, axis, metric.name) if last else None
     return "" if slope is None else f"{axis.symbol}^{round(slope, 1) + 0:.1f}"  # + 0 makes -0.0 plain

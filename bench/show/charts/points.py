@@ -1,4 +1,4 @@
-"""The picture of points that no line joins: a row for each, with the speed-ups and their intervals."""
+"""The picture of points outside series: a row for each, with the speed-ups and their intervals."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,15 +19,15 @@ from bench.store.table import baseline_of
 SPEEDUP = METRICS["speedup"]
 
 MOST = 40
-"""Of more points there is no picture: it would be longer than a screen."""
+"""With more points there is no picture, because it would be longer than a screen."""
 
 ROW, ROOM, WIDTH, SLOT = 0.12, 0.12, 3.0, 0.8
-"""In inches the height of an implementation at a point, the room around it and the width of the axes; the share of the
-room of a point that marks take."""
+"""The height of an implementation at a point, the margin around it and the width of the axes, in inches; the share of a
+point's height for its marks."""
 
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
-    """Yield the picture of all points of a table if two or more are in no series, and if something has a speed-up."""
+    """Yield the picture of all points of a table if two or more are outside series and any row has a speed-up."""
     rows, baseline = plain(table), baseline_of(table)
     points = grouped(rows, point_of)
     joined = {point_of(row) for axis in AXES for group in groups(rows, axis) for row in group}
@@ -36,7 +36,7 @@ def pictures(table: pd.DataFrame) -> Iterator[Picture]:
 
 
 def picture(points: Mapping[Point, Sequence[Row]], baseline: str) -> Picture:
-    """Return the picture of points with their rows, the one on top at which the first implementation is fastest."""
+    """Return the picture of points with their rows, by the first implementation's speed-up, the largest on top."""
     named, every = labels(points), [row for own in points.values() for row in own]
     drawn = [row for row in every if value(row, SPEEDUP)]
     series = by(drawn, "implementation")
@@ -61,7 +61,7 @@ def picture(points: Mapping[Point, Sequence[Row]], baseline: str) -> Picture:
 
 
 def labels(points: Mapping[Point, object]) -> dict[Point, str]:
-    """Return a label for each point: its model if all have another one, else in what it differs."""
+    """Return a label for each point: its model if all models differ, else its differences."""
     models = {point: model_of(point) or "" for point in points}
     if all(models.values()) and len({*models.values()}) == len(models):
         return models

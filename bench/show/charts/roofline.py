@@ -1,4 +1,4 @@
-"""The roofline: the rate of each case against its operations per byte, under the ceilings of the device."""
+"""The roofline: each case's rate against its operations per byte, under the device's ceilings."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,14 @@ from bench.store import units
 from bench.store.roofline import roof_of, work_of
 
 FIXED = ("layer", *(name for name, column in COLUMNS.items() if column.group == "execution"))
-"""The columns that all points of a picture share; their shapes differ."""
+"""The columns that all points of a picture share; only their shapes differ."""
 
 ROOM = 2.0
 """The axes reach beyond the outermost cases by this factor; the ridge of the roof may lie outside."""
 
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
-    """Yield the picture of each setting of a table of results whose ceilings are known.
+    """Yield the picture of each setting with known ceilings in a table of results.
 
     A setting is a layer, device, dtype, mode and so on.
     """

@@ -1,4 +1,4 @@
-"""A sheet: Matplotlib axes with words around them, and how they are written into files and pages.
+"""A sheet: Matplotlib axes with words around them, and its output as files and in pages.
 
 Lengths are in inches, sizes of text and marks in points.
 """
@@ -26,24 +26,24 @@ from bench.show.text import LONGEST_NAME, middle
 from impls.catalogue import Style
 
 WIDTH, HEIGHT, EDGE = 3.3, 2.7, 0.06
-"""The usual size of axes, small enough for a telephone, and the edge around all."""
+"""The usual size of axes, small enough for a phone, and the margin around everything."""
 
 DPI, LARGEST_PIXELS = 130, 60_000
-"""The resolution of a PNG, and its largest width or height, which Matplotlib limits."""
+"""The resolution of a PNG, and its largest width or height, a limit of Matplotlib."""
 
 LINE, TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 0.17, 11.0, 9.5, 8.5
 """The height of a line of text, and sizes of text."""
 
 LINE_LETTERS, LETTER = 72, 0.085
-"""The characters of a line of words above and below the axes, and the width of one on an axis."""
+"""The characters of a line above and below the axes, and the width of a character on an axis."""
 
 BAND_ROOM, AXIS_ROOM, LEAST_SPAN, SHORT = 1.5, 0.06, 1.1, 4.0
-"""How far an interval may stretch an axis beyond the values, the room at its ends as a share of it, the factor that it
-spans at least, and that below which its ticks are even."""
+"""The factor by which intervals may stretch an axis beyond the values, the margin at its ends as a share of it, the
+least factor that it spans, and the factor below which its ticks are linear."""
 
 RC = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # a page without it takes the browser's own
+    "font.sans-serif": ["DejaVu Sans"],  # without it a page uses the browser's own
     "font.size": TEXT_SIZE,
     "text.color": COLOURS["ink"],
     "text.parse_math": False,
@@ -72,7 +72,7 @@ styled = functools.partial(mpl_style.context, RC, after_reset=True)
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn picture: its name, which is that of its files, its heading and what is fixed in it."""
+    """A drawn picture: its name, also of its files, its heading and the fixed facts in it."""
 
     name: str
     heading: str
@@ -80,16 +80,16 @@ class Picture:
     figure: Figure
 
     def save(self, file: Path) -> None:
-        """Write it in the format that the file's name ends with, the same byte for byte; OSError if that fails."""
+        """Write it in the format of the file's suffix, reproducible byte for byte; raises OSError."""
         dpi = min(DPI, LARGEST_PIXELS / max(self.figure.get_size_inches()))
         with styled():
             self.figure.savefig(file, dpi=dpi, metadata={"Date": None} if file.suffix == ".svg" else None,
                 bbox_inches="tight", pad_inches=EDGE)  # fmt: skip
 
     def svg(self) -> str:
-        """Return it as an SVG element of a page, whose texts are texts and whose colours follow the page's.
+        """Return it as an SVG element for a page, with real text and the page's colours.
 
-        Ids begin with a hash of the picture's name and are referred to, so two pictures in a page don't meet.
+        Ids begin with a hash of the picture's name, so that the ids of two pictures in a page differ.
         """
         file = io.StringIO()
         with styled(), rc_context({"svg.hashsalt": self.name}):
@@ -112,7 +112,7 @@ def sheet(height: float = HEIGHT, width: float = WIDTH) -> Axes:
 
 
 def finished(axes: Axes, name: str, heading: str, facts: Sequence[str], notes: Sequence[str]) -> Picture:
-    """Return the picture of a sheet: heading and facts above the axes, notes below."""
+    """Return the picture of a sheet, with heading and facts above the axes and notes below."""
     figure: Any = axes.figure
     wide, high = map(float, figure.get_size_inches())
     drawn = axes.get_tightbbox().transformed(figure.dpi_scale_trans.inverted())  # type: ignore[union-attr]
@@ -127,7 +127,7 @@ def finished(axes: Axes, name: str, heading: str, facts: Sequence[str], notes: S
 
 
 def wrapped(words: Iterable[str], letters: int = LINE_LETTERS) -> list[str]:
-    """Return words in lines of so many letters, with a dot between two; one that is longer than a line is broken."""
+    """Return phrases in lines of at most `letters`, separated by dots; a phrase longer than a line is broken."""
     lines: list[str] = []
     for word in words:
         first, *rest = textwrap.wrap(word, letters) or [""]
@@ -154,7 +154,7 @@ def look(of: Style, *, line: bool = True) -> dict[str, Any]:
 
 def marks(axes: Axes, of: Style, xs: Sequence[float], ys: Sequence[float], *, lows: Sequence[float] = (),
           highs: Sequence[float] = (), **options: Any) -> None:  # fmt: skip
-    """Draw marks of a style, with their intervals along the horizontal axis if they have some."""
+    """Draw marks of a style, with horizontal intervals if they have any."""
     errors = [np.subtract(xs, lows), np.subtract(highs, xs)] if lows else None
     axes.errorbar(xs, ys, xerr=errors, elinewidth=1.0, capsize=1.8, **{**look(of, line=False), **options})
 
@@ -163,7 +163,7 @@ def logarithmic(
     axes: Axes, name: str, values: Iterable[float], write: Callable[[float], str], *, lows: Iterable[float] = (),
     highs: Iterable[float] = (), base: int = 10,
 ) -> None:  # fmt: skip
-    """Make an axis logarithmic around values and, as far as that is reasonable, their intervals, with round ticks."""
+    """Make an axis logarithmic around values and, within BAND_ROOM, their intervals, with round ticks."""
     known = [value for value in values if value and value > 0 and math.isfinite(value)] or [1.0]
     low = max(min(known) / BAND_ROOM, min([*known, *(end for end in lows if end and end > 0)]))
     high = min(max(known) * BAND_ROOM, max([*known, *(end for end in highs if end and math.isfinite(end))]))
@@ -178,7 +178,7 @@ def logarithmic(
 
 
 def at_places(axes: Axes, places: Sequence[float]) -> None:
-    """Make the horizontal axis logarithmic with a tick at each place, as far as their labels don't overlap."""
+    """Make the horizontal axis logarithmic with a tick at each place unless labels would overlap."""
     logarithmic(axes, "x", places, "{:.0f}".format)
     (low, high), wide = axes.get_xlim(), float(axes.figure.get_size_inches()[0])  # type: ignore[union-attr]
     ticks: list[float] = []
@@ -197,14 +197,14 @@ def legend(axes: Axes) -> None:
 
 
 def name_ends(axes: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None:
-    """Write names right of the axes beside the ends of their lines, each in its colour, without overlap.
+    """Write names to the right of the axes beside the ends of their lines, each in its colour, without overlap.
 
-    An end is a name, x, y and a colour. A thin line joins both.
+    An end is a name, x, y and a colour. A thin line joins it to its name.
     """
     high = float(axes.figure.get_size_inches()[1])  # type: ignore[union-attr]
     to_axes = axes.transData + axes.transAxes.inverted()
     placed = sorted((float(to_axes.transform(end[1:3])[1]) * high, end) for end in ends)
-    # in their order, each a line above the one below it, as near to their ends as that allows
+    # in order, each at least a line above the one below, and as near to its end as possible
     steps = LINE * np.arange(len(placed))
     nearest = isotonic_regression([at for at, _ in placed] - steps).x
     beyond = max(0.0, float(steps[-1]) - high) / 2

@@ -1,4 +1,4 @@
-"""Pictures of profiles: for each case of a point a bar of its stages, or of its operators."""
+"""Pictures of profiles: for each case at a point a bar of its stages or operators."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,16 +16,16 @@ from bench.store import units
 from bench.store.profile import BACKWARD, Profile
 
 MOST_NAMED, LEAST_NAMED = 6, 0.01
-"""The largest number of named operators in a bar, and the least share of an operator that is named."""
+"""The most named operators in a bar, and the least share of a named operator."""
 
 UNSAID = ("aten::", "_scaled_dot_product_")
 """Prefixes of operators' names that carry no meaning."""
 
 WIDTH, BAR, LINE, LETTER, LETTERS = 5.6, 0.32, 0.15, 0.064, 88
-"""In inches the width of the axes, the heights of a bar and of a line, and the width of a letter; letters of a line."""
+"""The width of the axes, the heights of a bar and a line, and a letter's width, in inches; the letters in a line."""
 
 Segment = tuple[str, float, str, bool]
-"""A part of a bar: its name, its seconds, its colour, and whether it is of the backward pass."""
+"""A part of a bar: its name, its seconds, its colour, and whether it belongs to the backward pass."""
 
 
 def pictures(profiles: Iterable[Profile]) -> Iterator[Picture]:
@@ -39,10 +39,10 @@ def by_point(profiles: Iterable[Profile]) -> dict[Point, list[Profile]]:
 
 
 def picture(point: Point, profiles: Sequence[Profile]) -> Picture:
-    """Return the picture of the profiles of one point, those in stages first, then the slowest first.
+    """Return the picture of the profiles of one point, first the ones with stages, then by time, the slowest first.
 
-    A bar has its segments and what is in none, on a CPU also a mark at the latency without the profiler. The names of
-    segments stand in them, and of those that are too short below.
+    A bar has its segments and the remaining time, and on a CPU a mark at the latency without the profiler. Names are
+    in the segments, or below for short segments.
     """
     ordered = sorted(profiles, key=lambda profile: (not profile.stages, -whole_s(profile)))
     end_s = max(max(whole_s(each), 0 if is_on_gpu(each) else each.timed_s) for each in ordered)
@@ -69,9 +69,9 @@ def picture(point: Point, profiles: Sequence[Profile]) -> Picture:
 
 
 def segments(profile: Profile) -> list[Segment]:
-    """Return the stages of a profile; without stages the largest operators in the order of the work they do.
+    """Return the stages of a profile; without stages, the largest operators ordered by category.
 
-    All other operators with a time are one at the end. On a GPU those that launch nothing have none.
+    All other operators with a time form one segment at the end. On a GPU operators that launch nothing have no time.
     """
     if profile.stages:
         return [
@@ -93,7 +93,7 @@ def segments(profile: Profile) -> list[Segment]:
 
 
 def short(name: str) -> str:
-    """Return an operator's name, short enough for a picture."""
+    """Return an operator's name, shortened for a picture."""
     for beginning in UNSAID:
         name = name.removeprefix(beginning)
     return cut(name, LONGEST_NAME)
@@ -113,7 +113,7 @@ def _too_short(profile: Profile, end_s: float) -> list[str]:
 
 
 def _draw(axes: Axes, top: float, profile: Profile, end_s: float, below: Sequence[str]) -> None:
-    """Draw the bar of a profile: its name and times above, the segments that are too short for a name below."""
+    """Draw the bar of a profile, with its name and times above and segments too short for a name below."""
     all_s = whole_s(profile)
     rest_s = all_s - sum(time_s for _, time_s, _, _ in segments(profile))
     how = "in kernels" if is_on_gpu(profile) else "under the profiler"

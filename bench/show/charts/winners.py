@@ -1,4 +1,4 @@
-"""The map of winners over tokens or keys, and heads or channels: a cell for each point, coloured by what to use."""
+"""The map of winners over tokens or keys and heads or channels, with a cell for each point in its winner's colour."""
 
 import textwrap
 from collections.abc import Iterator, Sequence, Set
@@ -20,17 +20,17 @@ from bench.show.text import parts
 from bench.stats.estimates import CONFIDENCE
 
 CELL_WIDTH, LINE_HEIGHT, ROOM, LETTER, LETTERS = 0.9, 0.155, 0.18, 0.075, 18
-"""The least width of a cell, the height of a line of it, the room around it, the width of a letter, and the letters of
-a line."""
+"""The least width of a cell, the height of a line in it, its margin, the width of a letter, and the most letters in a
+line."""
 
 PALEST, STRONGEST = 0.12, 0.4
-"""The opacity of an implementation's colour in a cell: text can be read on both."""
+"""The range of opacity for an implementation's colour in a cell; text is readable on both ends."""
 
 
 def pictures(table: pd.DataFrame) -> Iterator[Picture]:
-    """Yield a map of all points that differ in tokens and heads alone, or in tokens and channels; so of keys.
+    """Yield a map of all points that differ only in tokens or keys, and in heads or channels.
 
-    It needs two places on either axis and a point at which something was measured.
+    It needs two places on each axis and a point with a measurement.
     """
     rows = plain(table)
     for along, axis in product((TOKENS, KEYS), (HEADS, CHANNELS)):
@@ -68,14 +68,14 @@ def picture(rows: Sequence[Row], along: Axis, axis: Axis) -> Picture:
 
 
 def text(of: Choice) -> str:
-    """Return what stands in a cell: what to use, and what it costs at most."""
+    """Return the text of a cell: the implementation to use, and its bound."""
     names = [line for part in use(of).split(": ") for line in textwrap.wrap(part, LETTERS, break_on_hyphens=False)]
     cost = within(of)
     return "\n".join([*names, *([f"within {cost}" if cost.endswith("%") else cost] if cost else [])])
 
 
 def _draw(axes: Axes, x: int, y: int, of: Choice) -> None:
-    """Draw a cell: the colour of what to use, as strong as that is sure, and a text, bold if it is the fastest."""
+    """Draw a cell in its winner's colour, stronger for a smaller bound, with a text, bold for the fastest."""
     if of.name and of.standing != UNDECIDED:
         share = PALEST + (STRONGEST - PALEST) * certainty(of)
         axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, color=style(of.name).colour, alpha=share, linewidth=0))

@@ -1,1 +1,1 @@
-"""What is shown of comparisons: of two runs, and of the two sides of a duel."""
+"""The output of comparisons of two runs, and of the two sides of a duel."""

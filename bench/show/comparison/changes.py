@@ -1,4 +1,4 @@
-"""What the changes of two runs and those of a duel have in common when they are shown."""
+"""The common parts in the output of changes between two runs and in a duel."""
 
 from collections.abc import Callable, Iterable
 
@@ -21,14 +21,14 @@ TONES = {
     verdicts.FASTER: blocks.GOOD,
     verdicts.BASELINE: blocks.QUIET,
 }
-"""The tones of verdicts that stand out; every verdict is also said in words."""
+"""The tones of verdicts that stand out; every verdict is also printed in words."""
 
 VERDICT = Column("verdict", lambda of: of.verdict, tone=lambda of: TONES.get(of.verdict, blocks.PLAIN))
 """The column of verdicts."""
 
 
 def labels(changes: Iterable[Change]) -> Callable[[Change], str]:
-    """Return what names the point of a change among the others; the name is empty if there is only one point."""
+    """Return a function that names the point of a change; with only one point the name is empty."""
     points = dict.fromkeys(change.point for change in changes)
     named = names(points, LONGEST_NAME) if len(points) > 1 else dict.fromkeys(points, "")
     return lambda change: named[change.point]

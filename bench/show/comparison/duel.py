@@ -1,4 +1,4 @@
-"""What a duel says: may the second side take the place of the first, and what belongs into a pull request."""
+"""The output of a duel: whether the second side may replace the first, and the facts for a pull request."""
 
 import json
 import math
@@ -25,10 +25,10 @@ from bench.store import units
 from impls.catalogue import name_of
 
 DECIMALS = 3
-"""The most decimals of a ratio: changes of less than a percent are told apart."""
+"""The most decimals of a ratio, enough to distinguish changes of less than a percent."""
 
 SAME_MEMORY = 0.01
-"""Memory that differs by less is called the same."""
+"""A smaller difference in memory counts as the same memory."""
 
 WORDS = {
     FASTER: "faster than {before}",
@@ -38,18 +38,18 @@ WORDS = {
     NOT_MEASURED: "not measured",
     DIFFERENT: "different from {before}",
 }
-"""What a verdict says of the second side."""
+"""The words of each verdict on the second side."""
 
 UNCOMPARED = "weights differ: outputs not compared"
-"""What is said of sides of the same layer whose weights have other names or shapes."""
+"""The words for sides of the same layer whose weights differ in names or shapes."""
 
 LEGEND = "Times are medians of all rounds; the speed-up compares within each round (99% confidence)."
 
 
 def blocks(of: Outcome, command: str, doubts: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield what a duel says, the answer first; a comment on a pull request folds the facts away.
+    """Yield the output of a duel, the answer first; a comment on a pull request collapses the facts.
 
-    `command` measures it again. `doubts` are sentences on what weakens its numbers.
+    `command` measures it again. `doubts` are sentences about its numbers.
     """
     yield Lines([headline(of)], HEAD)
     yield Lines([*_allowed(of)], BAD if of.is_bad else PLAIN)
@@ -58,13 +58,13 @@ def blocks(of: Outcome, command: str, doubts: Sequence[str] = ()) -> Iterator[Bl
     yield Table(_columns(of), of.changes)
     yield Lines(_legend(of), QUIET)
     yield Lines([*_failures(of)], BAD, is_list=True)
-    facts = Lines([*_facts(of)], is_list=True, is_foreign=True)  # the @main of a checkout is no user
+    facts = Lines([*_facts(of)], is_list=True, is_foreign=True)  # the @main of a checkout is not a user
     yield Folded("Kernels, versions, machine", Code([]), facts)
     yield Folded("Again", Code([command], "sh"))
 
 
 def headline(of: Outcome) -> str:
-    """Return whether the second side may take the place of the first, in a sentence."""
+    """Return a sentence that says whether the second side may replace the first."""
     answer = _answer(of)
     answer = capital(answer) if of.after == AFTER or of.verdict == OPEN else f"{of.after} is {answer}"
     return f"{answer}. {capital(UNCOMPARED)}" if of.is_uncompared else answer
@@ -94,7 +94,7 @@ def _said(verdict: str, of: Outcome) -> str:
 
 
 def _cause(change: Change, of: Outcome) -> str:
-    """Return why a change has no ratio, with the name of the side that has no time."""
+    """Return why a change has no ratio, with the name of the side without a time."""
     is_first = change.new.get("status") in ("skipped", None)
     name, row = (of.before, change.base) if is_first else (of.after, change.new)
     why = reason(row) if row else ""
@@ -107,7 +107,7 @@ def _ratio(of: Interval) -> str:
 
 
 def _exact(share: float) -> str:
-    """Return a share that was asked for, as it was asked for: `1.25%`."""
+    """Return a requested share exactly: `1.25%`."""
     return f"{100 * share:.4g}%"
 
 
@@ -121,7 +121,7 @@ def _memory(of: Change) -> str:
 
 
 def _allowed(of: Outcome) -> Iterator[str]:
-    """Yield whether the second side keeps within what is allowed, and what may decide it."""
+    """Yield whether the second side is within the allowed slowdown, and what may decide it."""
     if of.allow is not None and of.allowed:
         points = ", ".join(filter(None, map(labels(of.changes), of.unmet)))
         unknown = "; outputs that were not compared are not allowed" if of.is_uncompared else ""
@@ -131,21 +131,21 @@ def _allowed(of: Outcome) -> Iterator[str]:
 
 
 def _same_code(of: Outcome) -> list[str]:
-    """Return a sentence if the code of both sides is the same."""
+    """Return a sentence if both sides have the same code."""
     if not of.sides or len({*map(_code, of.sides.values())}) > 1:
         return []
     return ["No difference was found between the code of the sides."]
 
 
 def _code(side: Mapping[str, Any]) -> str:
-    """Return what tells the code of a side: its names, torch, Python, and the sources of packages."""
+    """Return the identity of a side's code: its names, torch, Python, and the sources of packages."""
     given = {name: side["given"].get(name) for name in ("layer", "implementation")}
     sources = {name: package["digest"] for name, package in side["packages"].items()}
     return json.dumps([given, side["torch"], side["python"], sources], sort_keys=True)
 
 
 def _launch_bound(of: Outcome) -> Iterator[str]:
-    """Yield that nobody sees the GPU's time of some sides, because the host needs longer."""
+    """Yield a line if callers of some sides wait for the host, not for the GPU."""
     on_device = [each for each in of.changes if each.point.timing != HOST]
     rows = [row for each in on_device for row in (each.base, each.new) if row.get("host_s") and launch_bound(row)]
     where = "At some points" if len(of.changes) > 1 else "Here"
@@ -173,13 +173,13 @@ def _time(row: Row) -> str:
 
 
 def _legend(of: Outcome) -> list[str]:
-    """Return what the numbers of the table mean, if it has any."""
+    """Return the meaning of the table's numbers, if it has any."""
     timed = [each.point for each in of.changes if each.ratio.is_known]
     return [LEGEND, *map(capital, memory_setting(timed))] if timed else []
 
 
 def _failures(of: Outcome) -> Iterator[str]:
-    """Yield why a side has no time, unless the headline says it."""
+    """Yield why a side has no time, unless the headline says so."""
     label, has_many = labels(of.changes), len(of.changes) > 1
     for each in of.changes:
         for name, row in ((of.before, each.base), (of.after, each.new)):
@@ -191,7 +191,7 @@ def _failures(of: Outcome) -> Iterator[str]:
 
 
 def _facts(of: Outcome) -> Iterator[str]:
-    """Yield what belongs to the answer: `what: …`."""
+    """Yield the facts behind the answer: `name: …`."""
     yield from _kernels(of)
     yield from _outputs(of)
     for name, side in of.sides.items():
@@ -205,7 +205,7 @@ def _facts(of: Outcome) -> Iterator[str]:
 
 
 def _kernels(of: Outcome) -> Iterator[str]:
-    """Yield which kernels one side alone ran."""
+    """Yield the kernels that only one side ran."""
     timed = [each for each in of.changes if each.ratio.is_known]
     before = dict.fromkeys(kernel for each in timed for kernel in _listed(each.base))
     after = dict.fromkeys(kernel for each in timed for kernel in _listed(each.new))
@@ -219,7 +219,7 @@ def _listed(row: Row) -> list[str]:
 
 
 def _outputs(of: Outcome) -> Iterator[str]:
-    """Yield by how much the outputs of the second side differ, at the point where that is nearest to the tolerance."""
+    """Yield the error of the second side's outputs at the point where it is nearest to the tolerance."""
     if of.weights is None:
         yield "outputs: not compared, because the layers are two"
     errors = [(each.new["error"], each.new["tolerance"]) for each in of.changes if each.new.get("error")]
@@ -229,7 +229,7 @@ def _outputs(of: Outcome) -> Iterator[str]:
 
 
 def _packages(side: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the packages of a side that its names name, or that git has."""
+    """Yield the packages of a side that its names contain, or that have a commit."""
     given = [side["given"].get(name, "") for name in ("layer", "implementation")]
     named = {name_of(name).module.partition(".")[0] for name in given if name}
     for name, of in side["packages"].items():
@@ -238,7 +238,7 @@ def _packages(side: Mapping[str, Any]) -> Iterator[str]:
 
 
 def as_json(of: Outcome, command: str) -> str:
-    """Return a duel as JSON; a number that is not known is null."""
+    """Return a duel as JSON; unknown numbers are null."""
     points = [
         {
             "point": {name: value for name, value in vars(each.point).items() if value is not None},

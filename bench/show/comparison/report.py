@@ -1,4 +1,4 @@
-"""A comparison of two runs: a headline, the rows that changed, notes on what differs, and all rows as data."""
+"""A comparison of two runs: a headline, the changed rows, notes on differences, and all rows as data."""
 
 import json
 import math
@@ -20,13 +20,13 @@ from bench.show.text import capital, counted, first, shared
 from bench.store import units
 
 MOST_NAMED, MOST_ROWS = 3, 1_000
-"""The most changed rows that are named, and that are listed, the worst first."""
+"""The most changed rows that are named, and the most that are listed, the worst first."""
 
 LEGEND = "change: of the speed-up over the baseline, minus is slower; 99% confidence for all rows at once"
 
 
 def headline(changes: Sequence[Change]) -> str:
-    """Return what changed in what to use and in rows, and which change the others exclude."""
+    """Return the changes of recommendations and of rows, and the bound on the other rows' changes."""
     return capital("; ".join(_findings(changes)))
 
 
@@ -57,7 +57,7 @@ def _named(some: Iterable[Change], among: Sequence[Change]) -> str:
 
 
 def notes(base: AnalysedRun, new: AnalysedRun, changes: Sequence[Change]) -> Iterator[str]:
-    """Yield what differs between two runs beside their rows, and what makes rows open."""
+    """Yield the differences between two runs besides their rows, and why rows are open."""
     if number := sum(change.is_disturbed for change in changes):
         yield f"{counted(number, 'row')} left open: other processes disturbed most of the samples"
     efforts = [run.effort for run in (base, new)]
@@ -72,7 +72,7 @@ def notes(base: AnalysedRun, new: AnalysedRun, changes: Sequence[Change]) -> Ite
 
 
 def _origin(table: pd.DataFrame) -> str:
-    """Return which commits were measured, and in how many processes."""
+    """Return the measured commits and the number of processes."""
     commits = ", ".join(table["commit"].dropna().unique()) or "unknown"
     processes = counted(table.loc[table["status"] == "ok", "processes"].dropna().tolist(), "process", "processes")
     return f"commit {commits}" + (f" in {processes}" if processes else "")
@@ -81,9 +81,9 @@ def _origin(table: pd.DataFrame) -> str:
 def blocks(
     changes: Sequence[Change], unlike: Sequence[str], remarks: Sequence[str], *, shows_all: bool = False
 ) -> list[Block]:
-    """Return the headline, the rows that changed or all of them, why some fail, remarks, and the counts.
+    """Return the headline, the changed rows or all of them, why some fail, remarks, and the counts.
 
-    `unlike` are the conditions that differ if the comparison was forced.
+    `unlike` has the conditions that differ in a forced comparison.
     """
     label = labels(changes)
     rows = [change for change in changes if shows_all or change.verdict in EVENTS][:MOST_ROWS]
@@ -114,13 +114,13 @@ def blocks(
 
 
 def counts(changes: Iterable[Change]) -> str:
-    """Return how many changes have each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
+    """Return the number of changes with each verdict, worst first: `2 slower, 1 missing, 40 equivalent`."""
     number = Counter(change.verdict for change in changes)
     return ", ".join(f"{number[verdict]} {verdict}" for verdict in verdicts.VERDICTS if number[verdict])
 
 
 def percent(change: Change) -> str:
-    """Return a change with the half-width of its interval, `-5.0% ±0.23%`, empty if there is nothing to judge."""
+    """Return a change with its interval's half-width, `-5.0% ±0.23%`; empty without a judgement."""
     if change.verdict not in verdicts.JUDGED:
         return ""
     ratio = change.ratio
@@ -131,12 +131,12 @@ def percent(change: Change) -> str:
 
 
 def as_csv(changes: Sequence[Change]) -> str:
-    """Return one line per row; a number that doesn't apply is empty."""
+    """Return CSV with one line per row; numbers that don't apply are empty."""
     return frame(changes).to_csv(index=False, lineterminator="\n")
 
 
 def as_json(changes: Sequence[Change], unlike: Sequence[str], remarks: Sequence[str], margin: float) -> str:
-    """Return one object: conditions, headline, counts, notes and `rows`; a number that doesn't apply is null."""
+    """Return a JSON object: conditions, headline, counts, notes and `rows`; numbers that don't apply are null."""
     about = {
         "headline": headline(changes),
         "unlike": [*unlike],

@@ -1,4 +1,4 @@
-"""The page of a run: the answer, its points, pictures, profiles, and a table of all rows that sorts and filters."""
+"""The page of a run: the answer, its points, pictures, profiles, and a sortable, filterable table of all rows."""
 
 import base64
 import hashlib
@@ -38,14 +38,14 @@ METHOD = (
     "(docs/terms.md).",
     "Peak memory is counted by torch's allocator during one call.",
 )
-"""How a run is measured."""
+"""The description of how a run is measured."""
 
 MOST_ROWS, MOST_PICTURES, MOST_OPERATORS = 1_500, 24, 15
-"""The most rows and pictures of a page, and operators of a profile; the page says what is left out."""
+"""The most rows and pictures of a page, and operators of a profile; the page says if some are left out."""
 
 
 def write(saved: AnalysedRun) -> Path:
-    """Write the page of a run into its folder, at once or not at all, and return its file.
+    """Write the page of a run into its folder atomically, and return its file.
 
     Raises WrongRequest if the run has no rows, or if the file can't be written.
     """
@@ -59,7 +59,7 @@ def write(saved: AnalysedRun) -> Path:
 def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     """Return the page of a run; raises WrongRequest if it has no rows.
 
-    What it says first is `head`, if that is given, else what to use.
+    It begins with `head` if given, else with the answer.
     """
     points, baseline = answer.points_of(saved.whole, saved.planned), saved.baseline
     rows = [{**row, "label": at.label} for at in points for row in at.rows]
@@ -88,7 +88,7 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
 
 
 def _below(rows: Sequence[Row], saved: AnalysedRun) -> list[Block]:
-    """Return what the letters of flags mean, and where all numbers are."""
+    """Return the meaning of the flags' letters, and where all numbers are."""
     raised = [flag for row in measured(rows) for flag in flags(row)]
     shown = f"These are {MOST_ROWS:,} of {len(rows):,} rows. " if len(rows) > MOST_ROWS else ""
     command = f"{short()} show {shlex.quote(saved.folder.name)}"
@@ -99,7 +99,7 @@ def _below(rows: Sequence[Row], saved: AnalysedRun) -> list[Block]:
 
 
 def _profiles(saved: AnalysedRun, rows: Sequence[Row]) -> Iterator[tuple[Picture, list[tuple[str, list[Block]]]]]:
-    """Yield the picture of each point with profiles, and what a terminal shows of each of its cases."""
+    """Yield the picture of each point with profiles, and the terminal's output for each of its cases."""
     pictures = catalogue.of_profiles(saved.profiles)
     for picture, members in zip(pictures, by_point(saved.profiles).values(), strict=True):
         shown = [show.blocks(each, show.row_of(rows, each.case), MOST_OPERATORS) for each in members]
@@ -108,20 +108,20 @@ def _profiles(saved: AnalysedRun, rows: Sequence[Row]) -> Iterator[tuple[Picture
 
 
 def _title(saved: AnalysedRun) -> str:
-    """Return the sweep and where it ran; the name of the folder if the sweep isn't known."""
+    """Return the sweep and its devices; the name of the folder if the sweep is unknown."""
     name = saved.environment.context.get("sweep") if saved.environment else None
     devices = saved.table["device_name"].dropna().unique()
     return f"Sweep {name} on {' and '.join(map(str, devices))}" if name else saved.folder.resolve().name
 
 
 def _again(saved: AnalysedRun) -> list[Block]:
-    """Return the command that measures the run again, if it is known."""
+    """Return blocks with the command that measures the run again, if it is known."""
     command = _command(saved.environment)
     return [Lines(["To measure this again:"]), Code([command], "sh")] if command else []
 
 
 def _facts(saved: AnalysedRun, rows: Sequence[Row]) -> Iterator[tuple[str, Any]]:
-    """Yield what is known of the machine and the software, and empty values."""
+    """Yield the facts about the machine and the software; values may be empty."""
     yield "run", saved.folder.resolve().name
     for name, column in (("device", "device_name"), ("torch", "torch_version"), ("commit", "commit")):
         yield name, ", ".join(dict.fromkeys(str(row[column]) for row in rows if row[column]))
@@ -148,7 +148,7 @@ def _facts(saved: AnalysedRun, rows: Sequence[Row]) -> Iterator[tuple[str, Any]]
 
 
 def _command(environment: Environment | None) -> str:
-    """Return the command that measures the run again, into a new folder; empty if it isn't known."""
+    """Return the command that measures the run again into a new folder; empty if unknown."""
     words = environment.context.get("command") if environment else None
     if not isinstance(words, list) or not words:
         return ""

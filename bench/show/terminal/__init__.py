@@ -1,1 +1,1 @@
-"""What is shown in the terminal."""
+"""Output in the terminal."""

@@ -18,7 +18,7 @@ from bench.plan.controls import visible
 from bench.show.blocks import BAD, GOOD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Folded, Lines, Table
 
 PLAIN_WIDTH = 180
-"""The width if no terminal sets one."""
+"""The width without a terminal."""
 
 THEME = Theme({HEAD: "bold", PLAIN: "", WARNING: "yellow", BAD: "red", GOOD: "bold green", QUIET: "dim"})
 """The style of each tone."""
@@ -28,12 +28,12 @@ GAP = 2
 """Spaces between two columns."""
 
 LEAST, FEWEST = 40, 12
-"""Columns of higher rank go before those that fold have fewer characters together than the first of these; without any
-more to go each has as few as the second."""
+"""Columns of higher rank are dropped while the folding columns have fewer characters than LEAST together; after that
+each may shrink to FEWEST."""
 
 
 class Safe(Console):
-    """A console on which no text commands the terminal: control characters of what is printed are written out."""
+    """A console that escapes the control characters in texts, so that none can control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of a renderable."""
@@ -41,12 +41,12 @@ class Safe(Console):
             yield Segment(text if control else visible(text), style, control)
 
     def on_broken_pipe(self) -> None:
-        """Leave it to the program what it means that nobody reads any more."""
+        """Raise BrokenPipeError, for the program to handle."""
         raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console on standard output or errors; if that is no terminal, it is wide and without colour."""
+    """Return a console on standard output or error; without a terminal it is wide and has no colour."""
     target = Safe(stderr=stderr, highlight=False, theme=THEME)
     if not target.is_terminal and "COLUMNS" not in os.environ:
         target.width = PLAIN_WIDTH
@@ -59,7 +59,7 @@ def render(blocks: Iterable[Block]) -> RenderableType:
 
 
 def rendered(blocks: Iterable[Block], *, width: int = PLAIN_WIDTH, colour: bool = False) -> str:
-    """Return blocks as a console of this width would show them, with ANSI codes only if `colour` is set."""
+    """Return blocks as text for a console of this width, with ANSI codes only if `colour` is set."""
     target = Safe(
         file=io.StringIO(),
         width=width,
@@ -89,12 +89,12 @@ def _parts(block: Block) -> Iterator[RenderableType]:
 
 @dataclass(frozen=True)
 class Fitting:
-    """A table that fits itself to the width of the console."""
+    """A table that adapts to the width of the console."""
 
     table: Table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Yield the table, in sections each with its heading; without headings of columns it has no line of them."""
+        """Yield the table, each section under its heading; without column headings their line is left out."""
         of = self.table
         head, columns = (of.columns[0], of.columns[1:]) if of.in_sections else (None, of.columns)
         widths = _widths(columns, of.rows, options.max_width - of.indent)
@@ -105,7 +105,7 @@ class Fitting:
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[object], room: int) -> dict[int, int]:
-    """Return the width of each column that stays, by its place: those of the highest rank go while room lacks."""
+    """Return the width of each remaining column by index; columns of the highest rank are dropped for lack of room."""
     texts = [map(visible, (column.heading, *map(column.text, rows))) for column in columns]
     widths = {
         place: max(cell_len(line) for text in own for line in text.splitlines() or [""])
@@ -114,7 +114,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[object], room: int) -> dic
     folding = [place for place, column in enumerate(columns) if column.folds]
 
     def lacking(least: int) -> int:
-        """Return how many characters lack if those that fold have so few."""
+        """Return the missing characters if folding columns have at most `least`."""
         taken = (min(width, least) if place in folding else width for place, width in widths.items())
         return sum(taken) + GAP * (len(widths) - 1) - room
 

@@ -96,7 +96,7 @@ def by_documentation(
     scale: float | None = None,
     window_size: tuple[int, int] = (-1, -1),
 ) -> Tensor:
-    """Return what the documentation of torch's varlen_attn says, with loops: tensors are `[T, H, D]`.
+    """Return the result that the documentation of torch's varlen_attn describes, with loops: tensors are `[T, H, D]`.
 
     An item has the tokens between two positions, `window_size` says how many keys to the left and right a query sees.
     """
@@ -114,7 +114,7 @@ def by_documentation(
 
 
 def documented(*arguments: Any, **keywords: Any) -> Tensor:
-    """Return the same for a call that the torch that is here takes."""
+    """Return the same for a call that the installed torch supports."""
     inspect.signature(varlen_attn).bind(*arguments, **keywords)
     return by_documentation(*arguments, **keywords)
 
@@ -132,7 +132,7 @@ def _varlen_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_outputs_and_gradients_are_those_of_each_item_alone(name: str, kind: str, mask: str) -> None:
     """Whatever the padding is and whichever items lie beside it, an item's output is that without both.
 
-    So are the gradients of inputs and weights, none of which the padding has.
+    So are the gradients of inputs and weights; the padding has none.
     """
     layer, shapes, at = made(kind, mask)
     if reason := REFUSED.get((name, kind)) or REFUSED.get((name, mask)):
@@ -172,7 +172,7 @@ REFUSED = {
     **{(name, "core"): "this implementation replaces the whole layer" for name in NO_MHA},
     **{(name, "grouped"): "nn.MultiheadAttention is used without context, bias" for name in NO_MHA},
 }
-"""What a way can't compute, with the words."""
+"""The cases that a way can't compute, with the words of the refusal."""
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ REFUSED = {
 @pytest.mark.parametrize("build", ["batch", "call"])
 @pytest.mark.parametrize(("kind", "mask"), [("core", "causal"), ("grouped", "none"), ("vit", "none")])
 def test_flex_computes_each_item_alone(kind: str, mask: str, build: str) -> None:
-    """In float32, which is what it has on a CPU; another order of the items compiles no other graph."""
+    """In float32, its dtype on a CPU; another order of the items doesn't compile another graph."""
     layer, shapes, at = made(kind, mask)
     function = impls.build(layer.float(), f"flex_packed[build={build}]")
     graphs = []
@@ -198,7 +198,7 @@ def test_flex_computes_each_item_alone(kind: str, mask: str, build: str) -> None
 
 @pytest.mark.parametrize("name", PACKED)
 def test_a_packed_core_takes_items_of_different_lengths_without_a_bias(name: str) -> None:
-    """The line says what the layer has."""
+    """The error line says what the layer has."""
     for layer, words in (
         (ViTAttention(16, 16, 4), "all items of the layer have the same length"),
         (Core(8, 2, num_tokens=LONGEST, lengths="uniform", attn_bias="given"), "the layer has a bias"),
@@ -208,7 +208,7 @@ def test_a_packed_core_takes_items_of_different_lengths_without_a_bias(name: str
 
 
 def test_varlen_is_of_a_gpu_and_of_half_types() -> None:
-    """A line says what is missing, before torch fails."""
+    """A line names the missing requirement, before torch fails."""
     layer, shapes, _ = made("core", "none")
     with pytest.raises(Unsupported, match=r"^torch\.nn\.attention\.varlen computes on a GPU alone$"):
         outputs(impls.build(layer, "varlen"), [normal(*shape) for shape in shapes])

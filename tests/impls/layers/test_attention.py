@@ -49,7 +49,7 @@ def can_be_both(one: str, other: str) -> bool:
 PAIRS = [pair for pair in itertools.combinations(FEATURES, 2) if can_be_both(*pair)]
 
 IN_FLOAT32 = 1e-6
-"""What the angles of rotary embeddings and the slopes of ALiBi may change: a layer computes them in float32."""
+"""The tolerance for the angles of rotary embeddings and the slopes of ALiBi, which a layer computes in float32."""
 
 
 class Columns:
@@ -113,7 +113,7 @@ def test_outputs_and_gradients_are_those_of_the_formulas(features: tuple[str, ..
     for name, tensor in tensors.items():
         direction = np.random.default_rng(1).normal(size=tensor.shape)
         expected = oracle.slope(formula, values, name, direction, array(dy))
-        size = float(tensor.grad.norm()) + 1.0  # a gradient may be zero, such as that of the keys' bias
+        size = float(tensor.grad.norm()) + 1.0  # a gradient may be zero, such as of the keys' bias
         assert abs(float((array(tensor.grad) * direction).sum()) - expected) < near * size, name
 
 
@@ -126,7 +126,7 @@ def of_library(name: str) -> Any:
 
 
 def same(own: Attention, y: Tensor, *xs: Tensor, near: float = ROUNDING) -> None:
-    """Assert that a layer's output is that of another module."""
+    """Assert that a layer has the same output as another module."""
     assert distance(own(*xs), array(y)) < near
 
 

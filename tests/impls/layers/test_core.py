@@ -23,7 +23,7 @@ def test_outputs_and_gradients_are_those_of_the_formula(
 ) -> None:
     """With fewer, as many and more keys than queries, grouped heads, masks and a bias, which is the same for all items.
 
-    A causal mask begins in the upper left corner, as that of torch's function does. A learned bias has a gradient.
+    A causal mask starts in the upper left corner, as in torch's function. A learned bias has a gradient.
     """
     lengths, mask = ("uniform", "none") if kind == "padding" else ("fixed", kind)
     layer = Core(
@@ -53,7 +53,7 @@ def test_outputs_and_gradients_are_those_of_the_formula(
 
 
 def test_a_given_scale_is_the_scale() -> None:
-    """With 0 every query weighs all keys alike."""
+    """With 0 every query weighs all keys equally."""
     q, k, v = (tokens(2, 2, 3, 4) for _ in "qkv")
     layer = Core(8, 2, qk_scale=0.0, num_tokens=3)
     assert distance(layer(q, k, v), array(v.mean(2, keepdim=True).expand_as(v))) < ROUNDING

@@ -18,12 +18,12 @@ from tests.written_cores import EXPRESSIBLE, INEXPRESSIBLE, B, D, H, N, traced_l
 
 
 def found_in(module: nn.Module | Callable[..., Tensor], *xs: Tensor) -> Found:
-    """Return what is found in the graph of a call."""
+    """Return the findings in the graph of a call."""
     return look(module, xs)
 
 
 def found_in_written(kind: str) -> Found:
-    """Return what is found in the graph of a layer with a hand-written core."""
+    """Return the findings in the graph of a layer with a hand-written core."""
     return found(traced_layer(kind)[2])
 
 
@@ -118,7 +118,7 @@ OTHERS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_softmax_that_belongs_to_no_core_has_a_reason(kind: str) -> None:
-    """A gate is no attention, and a sink no window."""
+    """A gate isn't attention, and a sink isn't a window."""
     function, reason = OTHERS[kind]
     seen = found_in(function, torch.randn(B, N, D))
     assert seen.cores == ()
@@ -191,7 +191,7 @@ def test_a_core_by_flex_attention_stays() -> None:
 
 
 def test_layers_of_torch_are_seen_inside() -> None:
-    """Their fast path would be one operator; heads are those of the layer."""
+    """Their fast path would be one operator; heads come from the layer."""
     for name in ("Encoder[input=1x5x16]", "Heads[input=1x5x16]"):
         model = made(f"tests.tiny_models:{name}").eval()
         seen = found_in(model, torch.randn(3, *model.items[0]))
@@ -223,7 +223,7 @@ SHAPES: dict[str, tuple[Callable[..., Tensor], Shapes, Shapes]] = {
         lambda q, k, v: PLAIN(q, k.repeat_interleave(3, 1), v.repeat_interleave(3, 1)), GROUPS, [(2, 6, 5, 8)] * 3
     ),
 }  # fmt: skip
-"""Functions, the shapes of their inputs, and those of queries, keys and values."""
+"""Functions, the shapes of their inputs, and the shapes of queries, keys and values."""
 
 
 @pytest.mark.parametrize("kind", SHAPES)

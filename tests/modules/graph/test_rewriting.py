@@ -22,7 +22,7 @@ OUTPUT_OFF = {torch.float64: 1e-13, torch.bfloat16: 4e-2}
 GRADIENT_OFF = {torch.float64: 1e-11, torch.bfloat16: 1e-1}
 
 ROUNDED = {"in float32", "alibi"}
-"""The cores that compute in float32, whatever their inputs are."""
+"""The cores that compute in float32 for any inputs."""
 
 ROUNDED_OFF = 1e-6
 
@@ -37,13 +37,13 @@ BESIDE = nn.Linear(D, D)
 
 
 def three_outputs(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return more than what counts: what a layer beside makes, and the mean of weights."""
+    """Return a core's output and two that don't count: another layer's, and the mean of weights."""
     weights = (x @ x.mT).softmax(-1)
     return weights @ x, BESIDE(x).sigmoid(), weights.mean(1)
 
 
 def test_outputs_that_do_not_count_are_computed_all_the_same() -> None:
-    """As in the module, but for those that need the weights, which another core doesn't have."""
+    """They are computed as in the module, except those that need the weights, which another core lacks."""
     new = rewritten(traced(three_outputs, (torch.randn(B, N, D),)), sdpa.attend)
     names = [name(node) for node in new.module.graph.nodes]
     assert "sigmoid" in names
@@ -89,7 +89,7 @@ def of_type(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]
 
 
 def off_by_gradients(new: nn.Module, model: nn.Module, x: Tensor, learned: list[Tensor]) -> float:
-    """Return by how much of the largest the gradients of the input and of what is learned are off."""
+    """Return the errors of gradients of the input and the parameters, relative to the largest."""
     inputs = [x.clone().requires_grad_(True), *learned]
     weights = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view_as(x)
     every = [torch.autograd.grad(of(inputs[0]), inputs, weights, allow_unused=True) for of in (new, model)]
@@ -151,14 +151,14 @@ def asked_of(kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["causal", "causal that is added"])
 def test_a_constant_causal_mask_is_a_keyword(kind: str) -> None:
-    """A kernel may then leave out what no query sees; others are a tensor, one number where they are broadcast."""
+    """A kernel may then skip keys that no query sees; other masks are a tensor, one number where they are broadcast."""
     assert asked_of(kind) == {"mask": "causal", "attn_mask": None}
     assert asked_of("bias")["attn_mask"].shape == (1, H, N, N)
     assert asked_of("plain") == {"mask": None, "attn_mask": None}
 
 
 def test_some_cores_may_be_left() -> None:
-    """They are named with their reasons, and compute what they did."""
+    """They are named with their reasons, and compute as before."""
 
     def two(x: Tensor) -> Tensor:
         x = (x @ x.mT).softmax(-1) @ x

@@ -17,7 +17,7 @@ from tests.tiny_models import Capped, Written, right
 
 
 class Around(nn.Module):
-    """A layer that does something with its input, or with what it keeps, around a hand-written core."""
+    """A layer that does something with its input, or with kept values, around a hand-written core."""
 
     calls: Tensor
     table: Tensor
@@ -123,7 +123,7 @@ def test_dropout_is_on_in_training_alone() -> None:
 
 
 def test_a_graph_follows_its_weights() -> None:
-    """They are those of the module, also after they were changed or cast; a copy has weights of its own."""
+    """It shares the module's weights, also after changes and casts; a copy has its own."""
     layer, x = Written(16), tokens()
     graph = InGraph(layer, right)
     assert {*map(id, graph.parameters())} == {*map(id, layer.parameters())}
@@ -149,7 +149,7 @@ def test_the_graph_of_a_module_that_fills_a_table_at_its_first_call_is_that_of_a
 
 
 def test_a_module_that_keeps_something_from_call_to_call_is_refused() -> None:
-    """Its input decides nothing, and its graph would be that of one call."""
+    """Its output doesn't depend on the input alone, so its graph would hold only for one call."""
     with pytest.raises(impls.Unsupported, match="a second call on the same input returns something else"):
         InGraph(Around(remembering))(tokens())
 
@@ -207,7 +207,7 @@ class Crossed(nn.Module):
 
 
 def test_what_a_module_gets_beside_its_input_is_no_parameter() -> None:
-    """Attention to a tensor that is held for all calls is no gate."""
+    """Attention to a tensor that is kept for all calls isn't a gate."""
     layer = Wrapper(Crossed(), ((5, 16),), (X, torch.randn(2, 7, 16)), batch=2)
     x = tokens()
     torch.testing.assert_close(InGraph(layer, right)(x), layer(x))

@@ -1,4 +1,4 @@
-"""Every kind of picture: its words, files and SVG; and what the map, the rows, the roofline and stages show."""
+"""Every kind of picture: its words, files and SVG; and the contents of the map, the rows, the roofline and stages."""
 
 import dataclasses
 import functools
@@ -57,7 +57,7 @@ EXPECTED: dict[str, tuple[set[str], Callable[[], Any], list[str]]] = {
     "roofline": ({"roofline"}, crossed, [*TWO, "100 GFLOP/s", "1.00 GB/s"]),
     "stages": ({"stages"}, profiles, ["graph", "sdpa", *STAGES]),
 }
-"""Of each kind: how its names begin, what it is drawn from, and words that its pictures have."""
+"""For each kind: the prefixes of its names, its data, and words in its pictures."""
 
 KIND: dict[str, Callable[[Any], Iterator[Picture]]] = {**KINDS, "stages": stages.pictures}
 
@@ -83,7 +83,7 @@ def test_a_kind_is_drawn_with_its_words(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_files_are_the_same_whatever_the_users_own_style_is(kind: str, tmp_path: Path) -> None:
-    """Byte for byte, though one of both was drawn, and saved, in a style with other sizes and colours."""
+    """They are the same byte for byte, even if one was drawn and saved in a style with other sizes and colours."""
     one, two = (tmp_path / f"{name}{PNG if kind == 'rows' else SVG}" for name in ("one", "two"))
     style: dict[Any, Any] = {"font.size": 30, "lines.linewidth": 9, "axes.facecolor": "red"}
     with mpl.rc_context(style):
@@ -157,7 +157,7 @@ def test_a_mark_lies_under_the_roof() -> None:
 
 
 def test_bars_add_up_to_the_whole() -> None:
-    """Segments and what is in none take the time of the profiled call, and the mark stands at that of a plain one."""
+    """Segments and the rest take the time of the profiled call, and the mark is at the time of a plain one."""
     of = graph(residual_s=2e-3)
     (picture,) = made(stages.pictures([of]))
     bars = [patch.get_width() for patch in main(picture).patches if isinstance(patch, Rectangle)]

@@ -1,4 +1,4 @@
-"""Lines: values where they belong, names and exponents at their ends, and what has no time below."""
+"""Lines: values in their places, names and exponents at the ends, and cases without a time below."""
 
 import re
 from functools import partial
@@ -78,7 +78,7 @@ def test_the_exponent_of_a_power_law_stands_behind_its_name() -> None:
 
 
 def test_names_do_not_overlap() -> None:
-    """Nor does any other text, though ten lines end at nearly the same time; the order of names is that of ends."""
+    """Nor does any other text, though ten lines end at nearly the same time; names are in the order of the ends."""
     names = ["eager", *(f"mine:{'kernel' * number}" for number in range(1, 10))]
     drawn = pictures(timed(FOUR, {name: 1e-3 * (1 + 0.001 * at) for at, name in enumerate(names)}))
     last = {name: at[-1][1] for name, at in series(main(drawn["latency", "tokens"])).items()}

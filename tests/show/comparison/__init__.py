@@ -1,1 +1,1 @@
-"""Tests of what is shown of a comparison."""
+"""Tests of the output of comparisons."""

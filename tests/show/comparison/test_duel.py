@@ -1,4 +1,4 @@
-"""What a duel says: in a terminal, as Markdown and as JSON."""
+"""The output of a duel: in a terminal, as Markdown and as JSON."""
 
 import json
 import math
@@ -21,7 +21,7 @@ COMMAND = "python -m bench duel timm:davit_tiny --checkout .@main --checkout ."
 
 
 def said(of: Outcome, width: int = 200, *doubts: str) -> str:
-    """Return what a terminal shows."""
+    """Return the output in a terminal."""
     return rendered(blocks(of, COMMAND, doubts), width=width)
 
 
@@ -83,7 +83,7 @@ def test_one_answer_over_all_points_names_the_worst() -> None:
 
 
 def test_what_is_allowed_is_said_beside_the_answer() -> None:
-    """Three answers to it, each with the share as it was given; those that aren't kept name the points."""
+    """There are three answers, each with the given share; limits that aren't kept name the points."""
     of_each = [outcome(of(*FAST), of(*each, tokens=9), allow=0.0125) for each in (EQUAL, UNSURE, SLOW)]
     lines = [said(each).splitlines()[1] for each in of_each]
     assert all("1.25%" in line for line in lines)
@@ -93,7 +93,7 @@ def test_what_is_allowed_is_said_beside_the_answer() -> None:
 
 
 def test_outputs_that_were_not_compared_are_said_first() -> None:
-    """Two layers are no such case."""
+    """Two different layers don't count."""
     for allow in (None, 0.5):
         shown = outcome(of(*FAST), weights=DIFFER, allow=allow)
         assert headline(shown).endswith("Weights differ: outputs not compared")
@@ -124,7 +124,7 @@ def side(torch: str = "2.13.0", commit: str = "", **digests: str) -> dict[str, A
 
 
 def test_the_code_of_each_side_is_said() -> None:
-    """What was asked for, its commit, and the versions of torch and of packages."""
+    """The output has the request, its commit, and the versions of torch and of packages."""
     shown = outcome(of(*FAST), sides={BEFORE: side(commit="abc", mylib="1"), AFTER: side("2.14.0", mylib="2")})
     for name, words in ((BEFORE, ("mylib:A", "../mylib@abc", "commit abc", "torch 2.13.0")), (AFTER, ("2.14.0",))):
         (line,) = [line for line in facts(shown, f"{name}: ") if "torch" in line]
@@ -143,7 +143,7 @@ def test_the_code_of_each_side_is_said() -> None:
     ],
 )
 def test_sides_of_the_same_code_are_told(after: dict[str, Any], *, is_same: bool) -> None:
-    """Another checkout or commit of the same sources is no difference; it stands outside of the fold, as doubts do."""
+    """Another checkout or commit of the same sources isn't a difference; the line is not folded, like doubts."""
     shown = outcome(of(*FAST), sides={BEFORE: side(mylib="1"), AFTER: after})
     above, _, _ = markdown(blocks(shown, COMMAND, ["A doubt."])).partition("<details>")
     assert "A doubt." in above
@@ -156,7 +156,7 @@ def test_sides_of_the_same_code_are_told(after: dict[str, Any], *, is_same: bool
 def test_the_comment_has_a_row_for_each_point_and_two_folds() -> None:
     """Every row has as many cells as the heading, and all of it fits into a comment.
 
-    A revision behind an @ mentions nobody.
+    A revision after an @ doesn't mention a user.
     """
     sides = {name: side(commit=name, mylib=name) for name in (BEFORE, AFTER)}
     many = [of(*FAST, tokens=5 + number) for number in range(3)]
@@ -174,7 +174,7 @@ def test_the_comment_has_a_row_for_each_point_and_two_folds() -> None:
 
 
 def test_json_has_null_for_what_is_not_known() -> None:
-    """Its numbers are those of the changes, and it is JSON in the strict sense."""
+    """Its numbers come from the changes, and it is strict JSON."""
     shown = outcome(of(*SLOW, memory_bytes=500), of(1.1, math.nan, math.inf, tokens=9), LOST[0], allow=0.02)
     content = json.loads(as_json(shown, COMMAND))
     slow, unknown, lost = content["points"]

@@ -1,4 +1,4 @@
-"""What a comparison of two runs says: its headline, its notes, a terminal, Markdown, CSV and JSON."""
+"""The output of a comparison of two runs: headline, notes, terminal, Markdown, CSV and JSON."""
 
 import dataclasses
 import io
@@ -30,12 +30,12 @@ CHOSEN = {**row(SDPA, NOISY), "standing": "named", "slowdown_low": 1.0, "slowdow
 
 
 def alike(*rows: Row) -> tuple[list[Row], list[Row]]:
-    """Return the rows of two runs that measured the same."""
+    """Return the rows of two runs with the same results."""
     return [*rows], [*rows]
 
 
 def speeds(of: Mapping[Case, float]) -> tuple[list[Row], list[Row]]:
-    """Return the rows of two runs, of which the second has these speed-ups over the first."""
+    """Return the rows of two runs; the second has these speed-ups over the first."""
     return [at(each, 1.0) for each in of], [at(each, speed) for each, speed in of.items()]
 
 
@@ -58,12 +58,12 @@ def speeds(of: Mapping[Case, float]) -> tuple[list[Row], list[Row]]:
     ],
 )  # fmt: skip
 def test_each_comparison_has_its_headline(sides: tuple[list[Row], list[Row]], words: str) -> None:
-    """What to use comes first, then the worst rows by name, then what the others exclude."""
+    """Recommendations come first, then the worst rows by name, then the bound on the others."""
     assert headline(compared(*(table(*side) for side in sides))) == words
 
 
 def shown(changes: Sequence[Change], *remarks: str, shows_all: bool = True) -> str:
-    """Return what a console without colours shows."""
+    """Return the output of a console without colours."""
     return rendered(blocks(changes, (), remarks, shows_all=shows_all), width=200)
 
 
@@ -85,7 +85,7 @@ def test_a_row_says_change_interval_and_both_raw_times(base: Row, new: Row, cell
 
 
 def test_what_changed_is_listed_and_everything_is_counted() -> None:
-    """In the order of the changes; without `shows_all` those that a user should see."""
+    """Rows are in the order of the changes; without `shows_all` only those that a user should see."""
     text, some = (shown(every_verdict(), "a note", shows_all=all_rows) for all_rows in (True, False))
     assert re.findall("^([a-z ]+?) +tokens_", text, re.MULTILINE) == [*VERDICTS]
     assert text.splitlines()[-2:] == ["a note", ", ".join(f"1 {name}" for name in VERDICTS)]
@@ -128,7 +128,7 @@ ASKED = (Effort(processes=3, budget_s=4, timeout_s=300), Effort(processes=10, bu
 
 
 def run(of: pd.DataFrame = TABLE, effort: Effort | None = None) -> Any:
-    """Return a saved run of which these facts are known."""
+    """Return a saved run with these facts."""
     return SimpleNamespace(table=of, effort=effort)
 
 

@@ -11,7 +11,7 @@ from tests.make.profiles import graph, profile
 
 @pytest.fixture(scope="session")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> AnalysedRun:
-    """Return a run of `quick` with its page and with profiles, of which one has a long name."""
+    """Return a run of `quick` with its page and with profiles, one of them with a long name."""
     run = runs.quick(tmp_path_factory.mktemp("quick") / "run")
     (run / store.TRACES).mkdir()
     for each in (graph(mode="train"), profile("eager"), profile("mine:" + "kernel" * 30)):

@@ -20,7 +20,7 @@ pytestmark = [
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    # whoever asks for a name gets none: there is no network
+    # no name resolves, because there is no network
     "--host-resolver-rules=MAP * ~NOTFOUND",
 )  # fmt: skip
 
@@ -55,11 +55,11 @@ return [...document.querySelectorAll("body *")]
     return [e.textContent.trim().slice(0, 30), Math.max(ink, ground) / Math.min(ink, ground)];
   });
 """
-"""What can be read, and its contrast with what lies under it, also in pictures."""
+"""The visible text, and its contrast with its background, also in pictures."""
 
 
 class Browser:
-    """A browser with what the tests ask of it."""
+    """A browser with the functions that the tests need."""
 
     def __init__(self, profile: Path) -> None:
         options = webdriver.ChromeOptions()
@@ -78,11 +78,11 @@ class Browser:
         self.driver.get(page.as_uri())
 
     def run(self, script: str, *arguments: object) -> Any:
-        """Return what a script in the page returns."""
+        """Return the result of a script in the page."""
         return self.driver.execute_script(script, *arguments)
 
     def unfold(self) -> None:
-        """Open all that is folded."""
+        """Open all folded parts."""
         self.run("document.querySelectorAll('details').forEach((each) => (each.open = true))")
 
 

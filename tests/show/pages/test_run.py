@@ -1,4 +1,4 @@
-"""The page of a run as a file: what it holds, without a browser."""
+"""The page of a run as a file: its contents, without a browser."""
 
 import dataclasses
 import re
@@ -85,7 +85,7 @@ def test_the_answer_comes_first_and_nothing_is_loaded_from_elsewhere(wide: Analy
 def test_a_large_run_says_what_is_left_out_and_how_to_get_it(
     tmp_path: Path, wide: AnalysedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of rows, and of pictures; without profiles there is no section of them."""
+    """It holds for rows and pictures; without profiles there is no section for them."""
     shutil.copytree(wide.folder, tmp_path / "large run", ignore=shutil.ignore_patterns(store.TRACES))
     run = AnalysedRun(tmp_path / "large run")
     monkeypatch.setattr(pages_run, "MOST_ROWS", 30)

@@ -1,1 +1,1 @@
-"""Tests of what is shown in the terminal."""
+"""Tests of output in the terminal."""
