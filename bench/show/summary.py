@@ -76,7 +76,7 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
     Below a point are measured rows of a user's own that aren't the one to use; in a run with one point, all rows.
     """
     begun, is_alone = [at for at in points if at.rows], len(points) == 1
-    lines = [line for at in begun for line in (Line(at), *(Line(at, row) for row in _others(at, alone=is_alone)))]
+    lines = [line for at in begun for line in _lines(at, alone=is_alone)]
     left = len({line.at.label for line in lines[most:] if line.other is None})
     within = _of_row(named("slowdown_high", baseline))
     notes = [WITHIN] * any(map(within.text, lines)) + [symbols([at.point for at in points])] * (not is_alone)
@@ -106,11 +106,12 @@ def _of_row(column: Column) -> Column:
     return replace(column, text=lambda line: column.text(line.row) if line.row else "", number=column.number and right)
 
 
-def _others(at: At, *, alone: bool) -> list[Row]:
-    rows = measured(at.rows)
-    names = {str(row["implementation"]) for row in rows if alone or name_of(str(row["implementation"])).is_own}
-    named = set() if at.choice.standing == UNDECIDED else {at.choice.name}
-    return [row for row in rows if row["implementation"] in names - named]
+def _lines(at: At, *, alone: bool) -> list[Line]:
+    """Return the lines of a point: what to use and a user's own rows, or all rows if the point is alone."""
+    rows = [row for row in measured(at.rows) if alone or name_of(str(row["implementation"])).is_own]
+    if at.choice.standing == UNDECIDED:
+        return [*([] if alone else [Line(at)]), *(Line(at, row) for row in rows)]
+    return [Line(at), *(Line(at, row) for row in rows if row["implementation"] != at.choice.name)]
 
 
 def where(folder: Path, page: Path | None) -> str:

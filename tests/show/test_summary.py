@@ -55,6 +55,12 @@ def test_an_own_kernel_has_a_line_below_each_point_whether_it_wins_or_not() -> N
     assert alone[:4] == ["implementation", "sdpa", "mine:one", "eager"]
 
 
+def test_each_row_of_an_only_point_that_is_undecided_has_one_line() -> None:
+    """What isn't decided stands above the table."""
+    table = results([Case(vit_s(), name) for name in ("eager", "sdpa")], processes=1)
+    assert [line.split()[0] for line in lines(table) if "ms" in line] == ["sdpa", "eager"]
+
+
 def test_the_last_line_names_the_page_and_the_command_for_all_rows() -> None:
     """A folder with a space is one word of the command."""
     page, command = summary.where(Path("my results"), Path("my results/report.html")).split("   all rows: ")
