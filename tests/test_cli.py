@@ -128,7 +128,7 @@ def test_an_interrupt_inside_of_exec_ends_with_its_status(tmp_path: Path) -> Non
         (CannotWrite("no"), 3, "attention-bench: no"),
         (NotComparable("no"), 3, "attention-bench: no"),
         (OSError(28, "no space", "file"), 3, "attention-bench: file: no space"),
-        (KeyboardInterrupt(), 130, "attention-bench: interrupted; what was measured is kept"),
+        (KeyboardInterrupt(), 130, "attention-bench: interrupted; results so far are kept"),
     ],
     ids=repr,
 )
@@ -161,7 +161,7 @@ def test_a_measuring_command_that_cannot_write_says_how_to_go_on(
 
     monkeypatch.setattr("bench.commands.run.run", run)
     assert main(["run"]) == UNMEASURED
-    assert "no; mend that, then the same command with --run goes on" in capsys.readouterr().err
+    assert "no; fix this, then repeat the command with --run to resume" in capsys.readouterr().err
 
 
 # commands that only read
@@ -172,7 +172,7 @@ def test_list_names_all_that_can_be_asked_for(printed: Printed) -> None:
     output = printed("list")
     for words in ("quick", "article", "vit", "eager", "compiled_sdpa", "train", "retained"):
         assert words in output
-    for words in ("mha_weights", "no (1)", "not written for this one", "t2t_stage_1", "N=577 C=768 H=12"):
+    for words in ("mha_weights", "no (1)", "and doesn't support this one", "t2t_stage_1", "N=577 C=768 H=12"):
         assert words in output
 
 

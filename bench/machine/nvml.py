@@ -131,10 +131,10 @@ class Gpu:
         """Who else uses it, in words, and what to do; empty if nobody is seen."""
         if self.others:
             who = f"is used by {'another process' if len(self.others) == 1 else f'{len(self.others)} other processes'}"
-            return f"{who} ({_listed(self.others)}): end it, or choose another GPU by CUDA_VISIBLE_DEVICES"
+            return f"{who} ({_listed(self.others)}); end it, or choose another GPU with CUDA_VISIBLE_DEVICES"
         if (self.load or 0.0) > BUSY and not self.processes:
             return (
-                f"was at work {units.percent(self.load)} of the time, for a process that isn't seen here: wait for it"
+                f"was busy {units.percent(self.load)} of the time with a process that isn't visible here; wait for it"
             )
         return ""
 
@@ -178,8 +178,8 @@ def late_warnings(devices: Collection[str]) -> list[str]:
     A process that isn't seen here may be one of the run's own in a container, so it doesn't count.
     """
     return [
-        f"{gpu.device} ({gpu.name}) is used by another process now ({_listed(others)}): "
-        "times that it took part in are longer"
+        f"{gpu.device} ({gpu.name}) is used by another process now ({_listed(others)}), "
+        "so times since it started may be too long"
         for gpu in _of(devices)
         if (others := [pid for pid in gpu.others if psutil.pid_exists(pid)])
     ]

@@ -28,7 +28,7 @@ from impls.contract import BY_ATTEND, Replacement, Unsupported, attribute, check
 BY_FUNCTION = "F.scaled_dot_product_attention"
 """How a core was replaced by torch's function; by a library's switch it is the switch's name."""
 
-UNKNOWN = "and whether other cores stay is not known"
+UNKNOWN = "other cores may stay"
 
 
 class Adaptable(Wrapper):
@@ -58,7 +58,7 @@ class Adaptable(Wrapper):
         Raises `Unsupported` for a core that was put into one of these: the compiler takes torch's own in its place.
         """
         if self.attend is not None and is_torchs_own(self):
-            raise Unsupported(f"torch.compile leaves torch's own core in {OF_TORCH[0].__name__}, whatever is put there")
+            raise Unsupported(f"torch.compile always uses torch's own core in {OF_TORCH[0].__name__}")
         if type(self.inner).__module__.startswith("torch."):  # in place, dynamo would skip their frames
             self.inner = torch.compile(self.inner, **options)  # type: ignore[assignment]
         else:

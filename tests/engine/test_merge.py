@@ -97,7 +97,7 @@ def test_the_same_shard_again_changes_nothing(tmp_path: Path) -> None:
         ({"seed": "again"}, "{one} and {two} hold two records of .*process 0"),
         (
             {"of": records.environment(torch="2.14.0")},
-            r"{one} and {two} were measured under other conditions \(torch: '2.13.0' against '2.14.0'\).*compare",
+            r"{one} and {two} were measured under different conditions \(torch: '2.13.0' against '2.14.0'\).*compare",
         ),
         ({"sweep": dataclasses.replace(SWEEP, baseline="sdpa")}, "of two sweeps: they differ in baseline;"),
     ],

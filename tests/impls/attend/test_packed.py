@@ -168,7 +168,7 @@ def test_outputs_and_gradients_are_those_of_each_item_alone(name: str, kind: str
 NO_MHA = ("mha", "mha_weights")
 
 REFUSED = {
-    ("nested", "causal"): "torch computes nested tensors with a causal mask on a GPU alone",
+    ("nested", "causal"): "torch computes nested tensors with a causal mask only on a GPU",
     **{(name, "core"): "this implementation replaces the whole layer" for name in NO_MHA},
     **{(name, "grouped"): "nn.MultiheadAttention is used without context, bias" for name in NO_MHA},
 }

@@ -172,7 +172,7 @@ def test_how_many_softmaxes_stay_is_said() -> None:
     torch.testing.assert_close(part(x), part.inner(x))
     whole(x)
     assert whole.adapted_by == GRAPH
-    assert part.adapted_by.startswith(f"{GRAPH}, 1 of 2 softmaxes stay, as that at ")
+    assert part.adapted_by.startswith(f"{GRAPH}, 1 of 2 softmaxes stay, such as at ")
 
 
 def test_a_graph_is_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
