@@ -274,7 +274,7 @@ class Duel(Run):
         for what in ("input", "output"):
             if before[what] != after[what]:
                 first, second = self.names
-                detail = f"the {what} has shape {after[what]} in {second}, but {before[what]} in {first}"
+                detail = f"{second} has {what} shape {after[what]}, but {first} has {before[what]}"
                 self._broken[point] = 1, "incorrect", detail
                 return
         if before["weights"] == after["weights"]:

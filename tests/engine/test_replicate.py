@@ -80,7 +80,7 @@ def test_each_implementation_has_a_process_of_its_own(servers: Pool) -> None:
 
 
 OBJECTIONS = {
-    "test:fast_clock": ("error", "clock disagrees"),  # it claims more time than the engine waited
+    "test:fast_clock": ("error", "so its clock is wrong"),  # it claims more time than the engine waited
     "test:two_cores": ("error", "used 2.0 cores, but threads is 1"),
     "test:loses_a_timing": ("crashed", "sent a sample of 2 timings, expected 3"),
 }

@@ -200,10 +200,10 @@ def test_every_planned_case_ends_as_a_row(tmp_path: Path) -> None:
 
 
 FAULTS = {
-    "test:exits": ("crashed", "ended with exit status 1 during first call (second death, in a fresh process)"),
-    "test:sleeps": ("timeout", "no sign of life for 60 s during first call (second death, in a fresh process)"),
+    "test:exits": ("crashed", "ended with exit status 1 during first call (died again in a fresh process)"),
+    "test:sleeps": ("timeout", "no progress for 60 s during first call (died again in a fresh process)"),
     "test:raises": ("error", "no"),
-    "test:alarm": ("crashed", "SIGALRM during rounds (second death, in a fresh process)"),
+    "test:alarm": ("crashed", "SIGALRM during rounds (died again in a fresh process)"),
     "test:wrong": ("incorrect", "wrong numbers"),
     "test:wrong_when_timed": ("incorrect", "wrong numbers"),
 }

@@ -122,7 +122,7 @@ def test_nothing_is_judged_by_a_layer_that_rounds_too_much(dtype: str, added: fl
     """A tolerance of eight times its error would accept anything; one that is large is cut."""
     work = workload.make(point(dtype=dtype))
     worse = dataclasses.replace(work, layer=Cancelling(work.layer, added))
-    with pytest.raises(Unsupported, match=f"can't be judged: the layer itself, in {dtype}, is off by"):
+    with pytest.raises(Unsupported, match=f"can't be judged, because in {dtype} the layer itself is off by"):
         reference.expect(worse, AFTERWARDS, InputValues())
     some = dataclasses.replace(work, layer=Cancelling(work.layer, added / 40))
     (target,) = reference.expect(some, AFTERWARDS, InputValues()).targets

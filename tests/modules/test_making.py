@@ -129,7 +129,7 @@ def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
     ("name", "words"),
     [
         ("no_such_module:Layer", ["can't be imported", "no_such_module"]),
-        (f"{HERE}:curious[colour=red]", ["asks for window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
+        (f"{HERE}:curious[colour=red]", ["needs window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
         (f"{HERE}:with_defaults[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
         (f"{HERE}:point", ["must return a torch.nn.Module, got Point"]),
         (f"{HERE}:lost[dim=3]", ["can't be constructed: AssertionError: ", "second line", "its signature is (dim)"]),

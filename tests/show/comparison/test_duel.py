@@ -97,7 +97,7 @@ def test_outputs_that_were_not_compared_are_said_first() -> None:
     for allow in (None, 0.5):
         shown = outcome(of(*FAST), weights=DIFFER, allow=allow)
         assert headline(shown).endswith("Weights differ, so outputs were not compared")
-        assert ("are not allowed" in said(shown)) == (allow is not None)
+        assert ("because outputs must be compared" in said(shown)) == (allow is not None)
     assert "Weights" not in headline(outcome(of(*FAST), weights=None))
 
 
