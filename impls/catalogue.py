@@ -157,7 +157,7 @@ class Entry:
 
 NOT_PACKED = "this implementation takes packed items, which only core, attention and vit have"
 
-NOT_WRITTEN = "this implementation replaces the whole layer, and doesn't support this one"
+NOT_WRITTEN = "this implementation replaces the whole layer, and is not written for this one"
 
 _MHA_LAYERS = ("ViTAttention", "Attention")
 _PACKED_LAYERS = ("ViTAttention", "Attention", "Core")

@@ -172,7 +172,7 @@ def test_list_names_all_that_can_be_asked_for(printed: Printed) -> None:
     output = printed("list")
     for words in ("quick", "article", "vit", "eager", "compiled_sdpa", "train", "retained"):
         assert words in output
-    for words in ("mha_weights", "no (1)", "and doesn't support this one", "t2t_stage_1", "N=577 C=768 H=12"):
+    for words in ("mha_weights", "no (1)", "not written for this one", "t2t_stage_1", "N=577 C=768 H=12"):
         assert words in output
 
 

@@ -159,7 +159,7 @@ def _arguments(name: Name, make_it: Callable[..., Any], columns: Columns, option
     missing = [key for key, value in values.items() if value is OPEN and is_required(parameters[key])]
     if missing:
         whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name.text)
-        given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
+        given = "no column gives" if "num_tokens" in columns else "no column gives if there is an input"
         raise Unresolved(
             f"layer {name.base!r} needs {', '.join(missing)}, which {given}; write {whole}, or name your own function "
             "that returns the module, such as mymodule:make"

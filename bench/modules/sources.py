@@ -161,7 +161,7 @@ def constructed(name: str, construct: Callable[[], Any]) -> Any:
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         if isinstance(error, OSError):  # those of downloads among them
-            reason += "; nothing is downloaded here, so turn off its pretrained weights, such as by [pretrained=False]"
+            reason += "; nothing is downloaded here, so turn off pretrained weights, for example by [pretrained=False]"
         raise Unresolved(f"{name} can't be constructed: {reason}") from error
 
 

@@ -230,7 +230,7 @@ def test_a_process_that_works_while_it_waits_is_named(servers: Pool, monkeypatch
     monkeypatch.setattr(Worker, "cpu_s", property(lambda each: monotonic.now_s() if each in spinning else 0.0))
     eager, sdpa = measured(servers, "eager", "sdpa", length=Length(1.0, 12)).values()
     assert (eager.status, sdpa.status) == ("ok", "ok")
-    assert "used 100% of a core while others were sampled" in sdpa.detail
+    assert "used 100% of a core while others were timed" in sdpa.detail
     assert eager.detail == ""
 
 

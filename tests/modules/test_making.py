@@ -133,7 +133,7 @@ def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
         (f"{HERE}:with_defaults[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
         (f"{HERE}:point", ["must return a torch.nn.Module, got Point"]),
         (f"{HERE}:lost[dim=3]", ["can't be constructed: AssertionError: ", "second line", "its signature is (dim)"]),
-        (f"{HERE}:Got[input=2x0x16]", ["input=2x0x16 must be sizes that begin with the batch, as 8x3x224x224"]),
+        (f"{HERE}:Got[input=2x0x16]", ["input=2x0x16 must be sizes, batch first, such as 8x3x224x224"]),
         (f"{HERE}:Got[at=layers.7]", ["has no module 'layers.7'"]),
     ],
 )

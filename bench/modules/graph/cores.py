@@ -322,7 +322,7 @@ def found(graph: Traced) -> Found:
 
 
 def _softmax(graph: Traced, node: Node, odd: Odd) -> Softmax:
-    cap = "; flex_attention can compute this, as a score_mod" if str(odd) in ("tanh", "sigmoid") else ""
+    cap = "; flex_attention can compute this as a score_mod" if str(odd) in ("tanh", "sigmoid") else ""
     return Softmax(graph.with_weights(node), where(node), f"{odd} at {where(odd.node or node)}{cap}")
 
 
