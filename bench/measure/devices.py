@@ -86,7 +86,7 @@ class Gpu(Device):
     def obstacle(self) -> str:
         """Why this machine has no such device, empty if it has."""
         if not torch.cuda.is_available():
-            return f"no CUDA device: torch {torch.__version__} sees none ({_why_no_cuda()}); see docs/gpu.md"
+            return f"no CUDA device (see docs/gpu.md): torch {torch.__version__} sees none: {_why_no_cuda()}"
         if self.index >= torch.cuda.device_count():
             return f"no device {self.name}: this machine has {torch.cuda.device_count()} CUDA device(s)"
         return ""
