@@ -59,7 +59,7 @@ OF_COMMANDS = {
     "duel eager sdpa --token x.md": (2, "unrecognized arguments: --token x.md"),
     "profile race --case implementation=foo": (
         2,
-        "--case implementation=foo: no case that is ok matches implementation=foo; expected one of implementation = ",
+        "--case implementation=foo: no case that is ok matches implementation=foo; expected implementation = ",
     ),
     "profile race --case foo=1": (2, "unknown column 'foo'; expected one of layer, implementation, device, "),
     "profile race/results.csv": (2, "race/results.csv is a file, but profile needs the run folder to write traces/"),

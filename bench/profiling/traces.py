@@ -102,7 +102,7 @@ def agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
         if matching.empty:
             values = ", ".join(table[column].astype("string").dropna().unique()) or "nothing"
             raise WrongRequest(
-                f"--case {selector}: no case that is ok matches {condition}; expected one of {column} = {values}"
+                f"--case {selector}: no case that is ok matches {condition}; expected {column} = {values}"
             )
         table = matching
     return list(dict.fromkeys(cases(table)))

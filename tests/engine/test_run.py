@@ -348,7 +348,7 @@ def test_what_cannot_fit_into_memory_is_skipped_with_both_figures(
         "implementation"
     )
     assert dict(table["status"]) == {"eager": "skipped", "sdpa": "ok", CONTROL: "skipped"}
-    figures = re.match(r"needs at least (\d+)\S* MiB of memory, and 60\.0 MiB is free", table["detail"]["eager"])
+    figures = re.match(r"needs at least (\d+)\S* MiB of memory, but 60\.0 MiB is free", table["detail"]["eager"])
     assert figures
     assert 64 < int(figures[1]) < 96  # the scores, 4 * 16 * 1024**2 bytes, and what is small beside them
     assert lines(tmp_path)[Case(points[0], "eager"), 0] == 1
