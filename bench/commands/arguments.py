@@ -126,7 +126,7 @@ def add_duel(parser: argparse.ArgumentParser) -> None:
 def add_advise(parser: argparse.ArgumentParser) -> None:
     """Measure a whole model, and say which attention setting to use."""
     add_option = parser.add_argument
-    add_option("name", metavar="MODEL", help=f"{MODEL}; with options timm:vit_tiny_patch16_224[depth=4]")
+    add_option("name", metavar="MODEL", help=f"{MODEL}; options as in timm:vit_tiny_patch16_224[depth=4]")
     usual = COLUMNS["batch"].default
     add_option("--batch", metavar="A,B,…", help=f"items in a call (default: the batch of --input, or {usual})")
     given = "shape of the input, batch first, or module:function that returns the inputs"
