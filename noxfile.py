@@ -41,8 +41,8 @@ def _run(session: nox.Session, *words: str, **options: Any) -> None:
 def bench(session: nox.Session) -> None:
     """Measure a sweep: `nox -s bench -- --sweep vit --impl eager,sdpa`.
 
-    Installs the other runtimes that the words name: `--sweep runtimes` for all, `--impl openvino` for one; and the
-    libraries of models if a word or a sweep file names one of their layers.
+    Install the other runtimes that the command names (`--sweep runtimes` for all, `--impl openvino` for one), and the
+    model libraries if the command or its sweep file names one of their layers.
     """
     _install_named(session)
     # after Ctrl-C it ends its workers and says how to go on
@@ -62,14 +62,14 @@ def _install_named(session: nox.Session) -> None:
 
 @nox.session
 def advise(session: nox.Session) -> None:
-    """Say which attention a model should use: `nox -s advise -- timm:vit_small_patch16_224 --batch 8`."""
+    """Measure a model and say which attention to use: `nox -s advise -- timm:vit_small_patch16_224 --batch 8`."""
     _install(session, "models")
     _run(session, "bench", "advise", *session.posargs, interrupt_timeout=30, terminate_timeout=5)
 
 
 @nox.session
 def compare(session: nox.Session) -> None:
-    """Compare two results: `nox -s compare -- BASE NEW`."""
+    """Compare two runs: `nox -s compare -- BASE NEW`."""
     _install(session, "report")
     _run(session, "bench", "compare", *session.posargs)
 
@@ -83,20 +83,20 @@ def plot(session: nox.Session) -> None:
 
 @nox.session
 def profile(session: nox.Session) -> None:
-    """Profile a run's cases: `nox -s profile -- RUN --case implementation=sdpa,num_tokens=577`."""
+    """Profile cases of a run: `nox -s profile -- RUN --case implementation=sdpa,num_tokens=577`."""
     _install(session, "profile")
     _run(session, "bench", "profile", *session.posargs)
 
 
 @nox.session
 def tensorboard(session: nox.Session) -> None:
-    """Serve a run's traces to this machine alone: `nox -s tensorboard -- RUN [--port 6006]`."""
+    """Serve the traces of a run on localhost: `nox -s tensorboard -- RUN [--port 6006]`."""
     if not session.posargs:
         session.error("expected a run: nox -s tensorboard -- RUN")
     run, *options = session.posargs
     traces = Path(session.invoked_from, run) / "traces" / "tensorboard"
     if not any(traces.glob("*/*.pt.trace.json*")):
-        session.error(f"{run} holds no traces for TensorBoard; write them with nox -s profile -- {run}")
+        session.error(f"{run} has no traces for TensorBoard; write them with nox -s profile -- {run}")
     _install(session, "profile")
     session.run("tensorboard", "--logdir", str(traces), *options, "--host", "127.0.0.1")
 
@@ -140,14 +140,14 @@ def _python_with_torch(session: nox.Session, version: str) -> str:
 
 @nox.session
 def gpu(session: nox.Session) -> None:
-    """Measure on a GPU what can be published, in eight minutes: `nox -s gpu -- OUT`; --device cpu rehearses it."""
+    """Measure publishable results on a GPU in eight minutes: `nox -s gpu -- OUT`; --device cpu rehearses it."""
     _install(session, "bench")
     session.run("python", "-m", "tests.drills.gpu", *session.posargs)
 
 
 @nox.session
 def cuda(session: nox.Session) -> None:
-    """Test a build of torch for CUDA on a machine without a GPU; where that is the usual build it downloads some GB."""
+    """Test a CUDA build of torch on a machine without a GPU; may download about 3 GB."""
     _install(session, "test")
     session.run("python", "-m", "pytest", "tests/test_cuda_build.py", "tests/measure/test_devices.py", *session.posargs)
 
@@ -156,7 +156,7 @@ def cuda(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run the test suite in one process more than there are cores, because some tests wait.
 
-    Tests that wait for a compiler or another runtime are left out: `nox -s tests -- -m toolchain` runs them.
+    Tests of compilers and other runtimes are left out: `nox -s tests -- -m toolchain` runs them.
     """
     _install(session, "test")
     processes = str((os.cpu_count() or 1) + 1)

@@ -40,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _leave(*_: object) -> None:
     """Exit at once, because nothing was begun and an exception inside an import may get lost."""
-    os.write(2, b"attention-bench: interrupted before anything was begun\n")
+    os.write(2, b"attention-bench: interrupted before anything started\n")
     os._exit(INTERRUPTED)
 
 
@@ -59,7 +59,7 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
         sys.stdout.flush()
     except WrongRequest as error:
         is_kept = isinstance(error, CannotWrite) and arguments.command in MEASURING
-        goes_on = "; mend that, then the same command with --run goes on" if is_kept else ""
+        goes_on = "; fix this, then repeat the command with --run to resume" if is_kept else ""
         console(stderr=True).print(f"attention-bench: {error}{goes_on}", style="bold", soft_wrap=True, markup=False)
         return error.status
     except OSError as error:
@@ -68,7 +68,7 @@ def _run(words: Sequence[str], *, is_program: bool) -> int:
         console(stderr=True).print(f"attention-bench: {error.filename}: {error.strerror}", style="bold", markup=False)
         return UNMEASURED
     except KeyboardInterrupt:
-        console(stderr=True).print("attention-bench: interrupted; what was measured is kept", style="bold")
+        console(stderr=True).print("attention-bench: interrupted; results so far are kept", style="bold")
         return INTERRUPTED
     return status
 
@@ -89,7 +89,7 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
     from bench.commands import NAMES, USUAL, arguments
     from bench.plan.invocation import short
 
-    what = "Measure attention layers, read what was measured, compare runs, and measure side by side."
+    what = "Measure attention layers and models in PyTorch, and compare the results."
     parser = argparse.ArgumentParser(
         prog=short(), usage="%(prog)s [-h] command ...", description=what,
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
@@ -104,5 +104,5 @@ def _parser(first: Sequence[str]) -> argparse.ArgumentParser:
         add_arguments(commands.add_parser(name, description=meanings[name], allow_abbrev=False))
     lines = {name: f"  {name:<11}{words}" for name, words in meanings.items()}
     first, others = ([line for name, line in lines.items() if (name in USUAL) is often] for often in (True, False))
-    parser.epilog = "\n".join(["commands that most people need:", *first, "", "all other commands:", *others])
+    parser.epilog = "\n".join(["common commands:", *first, "", "other commands:", *others])
     return parser

@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse pytest-xdist, because each of its processes would measure."""
     if getattr(config.option, "numprocesses", None):
-        raise pytest.UsageError("-n must be left out: cases are measured one after the other")
+        raise pytest.UsageError("-n must be left out, because cases are measured one after the other")
 
 
 @pytest.hookimpl(tryfirst=True)

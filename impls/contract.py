@@ -140,9 +140,9 @@ def masked(attend: Attend, mask: str, **options: Any) -> Attend:
     """
     if mask != NO_MASK:
         if mask != CAUSAL:
-            raise Unsupported(f"mask = {mask} is no value of the keyword mask, which is {CAUSAL} or not given")
+            raise Unsupported(f"mask = {mask} can't be passed as the keyword mask, which must be {CAUSAL} or not given")
         if "mask" not in declared_options(attend):
-            raise Unsupported(f"{_name(attend)} does not declare the keyword mask, and the layer's mask is {mask}")
+            raise Unsupported(f"{_name(attend)} does not declare the keyword mask, but the layer's mask is {mask}")
         options = {**options, "mask": mask}
     return partial(attend, **options) if options else attend
 
@@ -158,13 +158,13 @@ def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
     is_padded = attribute(layer, "lengths") not in (None, FIXED)
     if PACKING in declared:
         if not is_padded:
-            raise Unsupported(f"{_name(attend)} takes packed items, and all items of the layer have the same length")
+            raise Unsupported(f"{_name(attend)} takes packed items, but all items of the layer have the same length")
         if attribute(layer, "attn_bias") not in (None, "none"):
-            raise Unsupported(f"{_name(attend)} takes packed items, and the layer has a bias")
+            raise Unsupported(f"{_name(attend)} takes packed items, but the layer has a bias")
         asks = tuple(each for each in asks or () if each != "attn_mask")
     if "attn_mask" not in declared and "attn_mask" in (asks or ()):
         what = "padding mask" if is_padded else "bias"
-        raise Unsupported(f"{_name(attend)} does not declare the keyword attn_mask, and the layer has a {what}")
+        raise Unsupported(f"{_name(attend)} does not declare the keyword attn_mask, but the layer has a {what}")
     if not {"attn_mask", "enable_gqa"} <= declared and (asks is None or not declared.issuperset(asks)):
         attend = checked(attend)
     return masked(attend, mask_of(layer), **options)
@@ -187,8 +187,8 @@ def checked(attend: Attend) -> Attend:
                 continue
             if keyword != "enable_gqa":
                 raise Unsupported(
-                    f"the module's attention has {CORE_KEYWORDS[keyword]}, and this attend declares no keyword "
-                    f"{keyword}, as in attend(q, k, v, scale, *, {keyword}=None)"
+                    f"the module's attention has {CORE_KEYWORDS[keyword]}, but this attend declares no keyword "
+                    f"{keyword}; declare it as in attend(q, k, v, scale, *, {keyword}=None)"
                 )
             k, v = repeated(q, k, v)
             if not is_compiling():  # setting it would break the graph

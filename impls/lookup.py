@@ -84,7 +84,7 @@ def _refusal(entry: Entry, layer: nn.Module) -> str:
         return reason
     places = {each.device.type for each in (*layer.parameters(), *layer.buffers())}
     if entry.on_gpu and "cuda" not in places and (places or not torch.cuda.is_initialized()):
-        return "it runs on a GPU alone"
+        return "it runs only on a GPU"
     missing = [package for package in entry.packages if not _version(package)]
     how = entry.source or f"pip install {' '.join(missing)}"
     return f"{missing[0]} is not installed; {how}" if missing else ""
@@ -151,15 +151,15 @@ def attend_of(function: Callable[..., Any], name: str) -> Attend | None:
     required = sum(map(is_required, parameters))
     if isinstance(function, type):
         if required != 1 or issubclass(function, torch.autograd.Function):
-            own = f"a layer has its own option, --layer {name}"
-            raise _no_attend(name, f"it is a class, which must take a layer alone; {own}")
+            own = f"for a layer use --layer {name}"
+            raise _no_attend(name, f"it is a class, which must take only a layer; {own}")
         return None
     if not parameters:
-        raise _no_attend(name, "it states no parameters")
+        raise _no_attend(name, "its parameters are unknown")
     if required < ATTEND_PARAMETERS and not QUERIES.fullmatch(parameters[0].name.lower()):
         return None
     if not takes_core(function):
-        raise _no_attend(name, "it is no attend(q, k, v, scale)")
+        raise _no_attend(name, "it is not an attend(q, k, v, scale)")
     return function
 
 

@@ -128,7 +128,7 @@ def test_an_interrupt_inside_of_exec_ends_with_its_status(tmp_path: Path) -> Non
         (CannotWrite("no"), 3, "attention-bench: no"),
         (NotComparable("no"), 3, "attention-bench: no"),
         (OSError(28, "no space", "file"), 3, "attention-bench: file: no space"),
-        (KeyboardInterrupt(), 130, "attention-bench: interrupted; what was measured is kept"),
+        (KeyboardInterrupt(), 130, "attention-bench: interrupted; results so far are kept"),
     ],
     ids=repr,
 )
@@ -161,7 +161,7 @@ def test_a_measuring_command_that_cannot_write_says_how_to_go_on(
 
     monkeypatch.setattr("bench.commands.run.run", run)
     assert main(["run"]) == UNMEASURED
-    assert "no; mend that, then the same command with --run goes on" in capsys.readouterr().err
+    assert "no; fix this, then repeat the command with --run to resume" in capsys.readouterr().err
 
 
 # commands that only read

@@ -17,9 +17,9 @@ NAMES = {"equal-shares": "quick", "quick": "race", "runtimes": "runtimes", "sawt
 """Published runs, with the short names of their copies."""
 
 NOWHERE = "nowhere does not exist; expected a run folder or a results.csv"
-NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; it must lie where you run the command"
+NO_MODULE = "implementation 'nomodule:attend': there is no module nomodule; put it in the current folder"
 SDPA = "torch.nn.functional:scaled_dot_product_attention"
-UNKNOWN = "unknown implementation 'eagre'; expected one of those of `python -m bench list`; did you mean eager?"
+UNKNOWN = "unknown implementation 'eagre'; expected one of the names in `python -m bench list`; did you mean eager?"
 
 OF_COMMANDS = {
     "foo": (2, "argument command: invalid choice: 'foo' (choose from 'run', 'show', 'compare', 'duel', 'advise', "),
@@ -28,27 +28,27 @@ OF_COMMANDS = {
     "show race --where x>1": (2, "unknown column 'x'; expected one of the columns in results/README.md"),
     "show race --where num_tokens": (
         2,
-        "--where 'num_tokens' must be columns compared by ==, !=, <, <=, >, >= or in, joined by and, or, not: ",
+        "--where 'num_tokens' must be columns compared by ==, !=, <, <=, >, >=, in, joined by and, or, not, such as ",
     ),
     "show race --top 0": (2, "--top 0 must be at least 1"),
-    "show foreign.csv": (2, "foreign.csv is no results file: the column schema_version is missing"),
+    "show foreign.csv": (2, "foreign.csv is not a results file: the column schema_version is missing"),
     "compare quick sawtooth": (3, "BASE and NEW share no case: layer is vit in BASE and core in NEW"),
-    "compare race runtimes": (3, "BASE and NEW were not measured under the same conditions: cpu_flags: "),
+    "compare race runtimes": (3, "BASE and NEW were measured under different conditions: cpu_flags: "),
     "compare quick race --fail-on fast": (
         2,
         "unknown verdict 'fast'; expected one of slower, newly-failing, missing, ",
     ),
-    "compare quick race --margin=-0.1": (2, "margin = -0.1 must be a share of at least 0, such as 0.01 for 1 %"),
+    "compare quick race --margin=-0.1": (2, "margin = -0.1 must be a share of at least 0, such as 0.01 for 1%"),
     "compare quick quick --to no/such/file": (2, "no/such/file can't be written: No such file or directory"),
     "compare quick race --margin x": (2, "--margin x must be a share such as 2% or 0.02"),
     "advise timm": (2, "MODEL 'timm' must be timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or "),
-    "advise nolib:thing": (2, "layer 'nolib:thing': there is no module nolib; it must lie where you run the command"),
+    "advise nolib:thing": (2, "layer 'nolib:thing': there is no module nolib; put it in the current folder ("),
     "advise timm:vit[depth": (2, "a name with options must read name[option=value,option=value], got 'timm:vit[depth'"),
-    "advise timm:vit_small_patch16_224 --mode backward": (2, "--mode backward must be inference, forward or train: "),
-    "duel": (2, "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python; "),
+    "advise timm:vit_small_patch16_224 --mode backward": (2, "--mode backward must be inference, forward or train, "),
+    "duel": (2, "a duel takes two sides that differ in their implementation, --layer, --checkout or --python; "),
     "duel eager": (
         2,
-        "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python, ",
+        "a duel takes two sides that differ in their implementation, --layer, --checkout or --python, ",
     ),
     "duel eager --checkout nowhere@main --checkout .": (2, "--checkout nowhere@main must be a folder, or FOLDER@REV"),
     "duel eager sdpa --allow 2": (2, "--allow 2 must be a share from 0 to below 1, such as 2% or 0.02"),
@@ -59,17 +59,17 @@ OF_COMMANDS = {
     "duel eager sdpa --token x.md": (2, "unrecognized arguments: --token x.md"),
     "profile race --case implementation=foo": (
         2,
-        "--case implementation=foo: no case of the run that is ok agrees with ",
+        "--case implementation=foo: no case that is ok matches implementation=foo; expected implementation = ",
     ),
     "profile race --case foo=1": (2, "unknown column 'foo'; expected one of layer, implementation, device, "),
-    "profile race/results.csv": (2, "race/results.csv is a file; profile needs the run folder, to write traces/ into"),
-    "call race --case device=cpu": (2, "--case device=cpu: "),
+    "profile race/results.csv": (2, "race/results.csv is a file, but profile needs the run folder to write traces/"),
+    "call race --case device=cpu": (2, "--case device=cpu must match one case, but it matches "),
     "call race --case implementation=sdpa --calls 0": (2, "--calls 0 must be at least 1"),
     "watch eager": (2, "implementation 'eager' is named twice"),
-    "watch sdpa": (2, "watch takes your kernel as module:attribute, after a baseline or alone; got sdpa"),
-    "watch mykernel": (2, "implementation 'mykernel' must be spelled module:attribute, the module as Python imports"),
-    "watch mykernel:adapt --num-tokens 5,7": (2, "watch measures one shape, and the options ask for 2"),
-    "summarise nowhere": (2, "nowhere holds no journal.jsonl, from which results.csv could be written"),
+    "watch sdpa": (2, "watch takes your kernel as module:attribute, alone or after a baseline; got sdpa"),
+    "watch mykernel": (2, "implementation 'mykernel' must be module:attribute, the module by its import name; did "),
+    "watch mykernel:adapt --num-tokens 5,7": (2, "watch measures one shape, but the options give 2"),
+    "summarise nowhere": (2, "nowhere has no journal.jsonl to write results.csv from"),
 }
 """Commands, each with its exit status and the beginning of its message."""
 
@@ -79,22 +79,22 @@ OF_SWEEPS = {
     f"--impl {SDPA}": f"implementation '{SDPA}' is called sdpa here; write sdpa",
     "--sweep quik": "unknown sweep 'quik'; expected one of allocator, article, ",
     "--sweep missing.toml": "sweep file missing.toml does not exist",
-    "--num-tokens 0": "num_tokens = 0 must be a whole number of at least 1",
-    "--num-tokens 128:x2": "num_tokens = 128:x2 must be first:last, first:last:step or first:last:xfactor, as ",
+    "--num-tokens 0": "num_tokens = 0 must be a whole number from 1 to 1,000,000,000",
+    "--num-tokens 128:x2": "num_tokens = 128:x2 must be first:last, first:last:step or first:last:xfactor, such as ",
     "--num-heads 5": "channels = 384 must be divisible by num_heads = 5",
     "--dtype flaot32": "dtype = 'flaot32' must be one of float32, bfloat16, float16; did you mean float32?",
-    "--model foo": "unknown model 'foo'; expected one of those of `python -m bench list`; ",
+    "--model foo": "unknown model 'foo'; expected one of the names in `python -m bench list`; ",
     "--threads 6400": "threads = 6400 is more than the ",
-    "--bound 0": "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2 %",
+    "--bound 0": "bound = 0.0 must be a share above 0 and below 1, such as 0.02 for 2%",
     "--within soon": "--within soon must be a duration such as 90s, 30m or 1h",
-    "--no-race --within 3m": "within_s needs a race: with equal shares budget_s says how long a point takes",
-    "--num-heads six": "--num-heads six must be whole numbers or ranges, as 128:2048:128 or 128:2048:x2",
+    "--no-race --within 3m": "within_s needs a race; without one budget_s sets the time for each point",
+    "--num-heads six": "--num-heads six must be whole numbers or ranges such as 128:2048:128 or 128:2048:x2",
     "--qkv-bias yes": "--qkv-bias yes must be true or false",
     "--qk-scale 1,small": "--qk-scale 1,small must be numbers",
-    "--processes few": "--processes few must be a whole number of at least 1",
-    "--fail-on incorect": "unknown status of --fail-on 'incorect'; expected one of unsupported, incorrect, ",
-    "--extend": "--extend adds to a run, and without --run DIR there is none",
-    "--run .": "--run . must be a run folder, an empty one or a new one; it has ",
+    "--processes few": "--processes few must be a whole number from 1 to 1,000,000,000",
+    "--fail-on incorect": "unknown --fail-on value 'incorect'; expected one of unsupported, incorrect, ",
+    "--extend": "--extend needs a run to add to; name it with --run DIR",
+    "--run .": "--run . must be a run folder, an empty folder or a new one; it has ",
     "--shard 5/4": "--shard 5/4 must be I/N with whole numbers and 1 <= I <= N, such as 1/4",
 }
 """Options of `run`, each with the beginning of its message; the status is 2."""

@@ -271,7 +271,7 @@ INEXPRESSIBLE: dict[str, tuple[Core, str]] = {
     "weight of heads": (lambda q, k, v: scores_of(q, k).softmax(-1) * TEMPERATURE @ v, "mul on the weights"),
     "threshold": (threshold, "lt on the weights"),
     "top-k": (top_k, "lt"),
-    "top-k, scattered": (top_k_scattered, "another number of scores"),
+    "top-k, scattered": (top_k_scattered, "changes the number of scores"),
     "talking heads": (talking_heads, "over a layer's output"),
     "slots": (slots, "keys must be in the last"),
     "normalised again": (normalised_again, "sum on the weights"),

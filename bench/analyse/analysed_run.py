@@ -49,7 +49,7 @@ class AnalysedRun:
         if not (self.is_folder and self.contents.path.exists()):
             return table.visible(table.load(self.path))
         if self.planned is None or not self.contents.records:
-            raise WrongRequest(f"{self.contents.path} holds no rows, or no plan of them")
+            raise WrongRequest(f"{self.contents.path} has no rows or no plan")
         return table.visible(self.results)
 
     @cached_property

@@ -60,7 +60,7 @@ def compare(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) ->
 def compared(base: pd.DataFrame, new: pd.DataFrame, *, margin: float = MARGIN) -> list[Change]:
     """Return the changes of `compare`, the worst verdict first, and within a verdict the slowest first."""
     if not 0 <= margin < math.inf:
-        raise WrongRequest(f"margin = {margin} must be a share of at least 0, such as {MARGIN} for 1 %")
+        raise WrongRequest(f"margin = {margin} must be a share of at least 0, such as {MARGIN} for 1%")
     pairs = _matched(base, new)
     baseline, logs = _shared_baseline(base, new), simultaneous(_log_changes(pairs))
     changes = []
@@ -144,7 +144,7 @@ def _by_case(side: str, table: pd.DataFrame) -> dict[Case, Row]:
     rows = grouped(plain(table), Case.from_columns)
     for case, own in rows.items():
         if own[1:]:
-            raise WrongRequest(f"{side} holds the case {case.name} more than once; expected one row per case")
+            raise WrongRequest(f"{side} has the case {case.name} more than once; expected one row per case")
     return {case: row for case, (row,) in rows.items()}
 
 
@@ -172,7 +172,7 @@ def _shared_baseline(base: pd.DataFrame, new: pd.DataFrame) -> str | None:
     """
     in_base, in_new = baseline_of(base), baseline_of(new)
     if in_base and in_new and in_base != in_new:
-        raise NotComparable(f"speed-ups refer to {in_base} in BASE and to {in_new} in NEW; expected one baseline")
+        raise NotComparable(f"BASE and NEW must have one baseline, but have {in_base} in BASE and {in_new} in NEW")
     return in_base if in_new else None
 
 

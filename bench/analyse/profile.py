@@ -35,15 +35,15 @@ def distortion(profile: Profile) -> str:
     share, others, cores = overhead(profile), profile.others_cores or 0.0, profile.cores or 1
     if others > BUSY_SHARE * max(1, cores - profile.case.point.threads) and not is_on_gpu(profile):
         return (
-            f"Other processes used {others:.1f} of {cores} cores while this was profiled: times and shares can't be "
-            "trusted, counts can. Profile again on a quiet machine."
+            f"Other processes used {others:.1f} of {cores} cores during the profile, so only counts can be trusted. "
+            "Close them and profile again."
         )
     if share > HEAVY and is_on_gpu(profile):
-        return "The profiler slows the host, so gaps between kernels are too long; times of kernels can be trusted."
+        return "The profiler slows the host, so trust the times of kernels, but not the gaps between them."
     if share > HEAVY:
         return (
-            "The profiler slows short operators most, so shares can't be trusted; counts can. A larger batch makes "
-            "operators longer."
+            "The profiler slows short operators most, so only counts can be trusted. A larger batch makes operators "
+            "longer."
         )
     if share < -HEAVY:
         return "The device changed its speed during the profile, so only counts can be trusted. Profile again."

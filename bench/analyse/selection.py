@@ -20,7 +20,7 @@ ALLOWED = (
 LISTED = "the columns in results/README.md"
 """The place where column names are listed."""
 
-RULE = "columns compared by ==, !=, <, <=, >, >= or in, joined by and, or, not: batch > 1 and dtype == 'float32'"
+RULE = "columns compared by ==, !=, <, <=, >, >=, in, joined by and, or, not, such as batch > 1 and dtype == 'float32'"
 
 
 def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
@@ -38,7 +38,7 @@ def where(table: pd.DataFrame, expression: str) -> pd.DataFrame:
         raise WrongRequest(wrong)
     for name in (node.id for node in nodes if isinstance(node, ast.Name)):
         if name not in COLUMNS:
-            raise WrongRequest(f"{unknown_names('column', [name], COLUMNS, LISTED)}; a text stands in quotes")
+            raise WrongRequest(f"{unknown_names('column', [name], COLUMNS, LISTED)}; put text values in quotes")
     try:
         holds = table.eval(expression.strip(), engine="python")
     except (TypeError, ValueError, KeyError, NotImplementedError) as error:

@@ -189,7 +189,7 @@ def row(case: Case, records: Sequence[Record]) -> dict[str, Any]:
     remark = ""
     *measured, last = records
     if last.status in DIED and len(measured) >= ENOUGH and all(record.status == "ok" for record in measured):
-        records, remark = measured, f"{last.status} after {len(measured)} processes, which count: {last.detail}"
+        records, remark = measured, f"{last.status} after {len(measured)} processes that succeeded: {last.detail}"
     worst = max(records, key=lambda record: STATUSES.index(record.status))
     cells = {
         **case.columns(),

@@ -83,7 +83,7 @@ def _asked(name: str, arguments: argparse.Namespace, named: Sequence[str], pool:
     """
     columns = {**options.overrides(arguments), "layer": [name]}
     if "backward" in columns.get("mode", ()):
-        raise WrongRequest("--mode backward must be inference, forward or train: advise measures calls of a model")
+        raise WrongRequest("--mode backward must be inference, forward or train, because advise measures whole calls")
     given = options.effort(arguments)
     usual = {"processes": PROCESSES, "budget_s": BUDGET_S, "bound": Effort.bound, "race": True}
     asked = options.product([AS_IS, *named], columns, {**usual, **given}, partial(shown, pool))
@@ -109,7 +109,7 @@ def _seen(asked: Sweep, pool: Pool, most_s: float, is_quiet: bool) -> list[Advic
     first, timeout_s = asked.points[0], asked.effort.timeout_s
     settings = advised(first.kind.name, compiled=False)
     with (
-        waiting(f"looking at {first.layer}: {LOOKS} processes import torch"),
+        waiting(f"looking at {first.layer} in {LOOKS} processes (importing torch)"),
         moving(console(stderr=is_quiet)) as move,
     ):
         looks = look(
@@ -146,7 +146,7 @@ def _compared(
             f"process {process + 1}: {implementation or 'reference'}, {stage} ({point.layer})"
         )
         if not is_quiet:
-            say(f"results go to {folder}", *(f"warning: {warning}" for warning in run.warnings))
+            say(f"writing results to {folder}", *(f"warning: {warning}" for warning in run.warnings))
         [*run.measured()]
         known = {
             each.point: analyse.compared(

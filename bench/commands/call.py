@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     if others:
         names = ", ".join(each.name for each in (case, *others))
         raise WrongRequest(
-            f"--case {arguments.case}: {1 + len(others)} cases agree; add conditions until one does: {names}"
+            f"--case {arguments.case} must match one case, but it matches {1 + len(others)}; add conditions: {names}"
         )
     at = case.point
     check_devices(Sweep("call", (at,), (case.implementation,)))

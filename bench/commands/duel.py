@@ -57,18 +57,18 @@ def run(arguments: argparse.Namespace) -> int:
     before, after = sides_of(arguments.names, arguments.layer, arguments.checkout, pythons)
     allow = None if arguments.allow is None else _allowed(arguments.allow)
     is_shared = not (before.checkout or before.python)
-    checkouts = "making the checkouts, and " if before.checkout else ""
+    checkouts = "checking out revisions, " if before.checkout else ""
     named = (before.layer, before.implementation, after.layer, after.implementation)
     modules = dict.fromkeys(name for name in named if ":" in name)
     with contextlib.ExitStack() as stack:
-        with waiting(f"{checkouts}starting the processes of both sides, which import {listed(['torch', *modules])}"):
+        with waiting(f"{checkouts}starting both sides (importing {listed(['torch', *modules])})"):
             trained = any(mode != "inference" for mode in options.overrides(arguments).get("mode", ()))
             servers = PROCESSES if is_shared else 1
             sides = stack.enter_context(grounds((before, after), servers, with_gradients=trained))
             first = _sweep(arguments, sides[0], (before, after))
             second = first if before.layer == after.layer else _sweep(arguments, sides[1], (before, after))
         if len(first.points) != len(second.points):
-            raise WrongRequest("both layers must have the same points, and one has more; give columns that both take")
+            raise WrongRequest("both layers must have the same points, but one has more; give columns that both take")
         folder = options.run_folder(arguments, first.name)
         with Duel(first, folder, sides, (first.points, second.points), allow) as duel:
             of = _measured(duel, is_quiet=arguments.format != FORMATS[0] and not arguments.to)
@@ -120,17 +120,17 @@ def _interpreter(path: str) -> str:
     """Return the path of the interpreter in --python; raises WrongRequest if it is none or has no recent torch."""
     program = shutil.which(path)
     if program is None:
-        found = "a folder; name the program in it" if Path(path).is_dir() else "there is no such program"
-        raise WrongRequest(f"--python {path} must be a Python interpreter: {found}")
+        found = "is a folder; name the program in it" if Path(path).is_dir() else "doesn't exist"
+        raise WrongRequest(f"--python {path} must be a Python interpreter; it {found}")
     with refusing(f"--python {path} must be a Python interpreter"):
         done = subprocess.run([program, "-c", PRINT_TORCH], capture_output=True, text=True, check=False)
     if done.returncode:
         last = "".join(done.stderr.splitlines()[-1:])
-        raise WrongRequest(f"--python {path} must be a Python interpreter; it ended with {done.returncode}: {last}")
+        raise WrongRequest(f"--python {path} must be a Python interpreter; it exited with {done.returncode}: {last}")
     version = done.stdout.strip()
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < LEAST_TORCH:
         least = ".".join(map(str, LEAST_TORCH))
-        raise WrongRequest(f"--python {path} must have torch {least} or newer, and it has {version or 'none'}")
+        raise WrongRequest(f"--python {path} must have torch {least} or newer, but it has {version or 'none'}")
     return program
 
 

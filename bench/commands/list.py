@@ -18,8 +18,8 @@ from bench.show.text import parts
 from impls import catalogue
 from impls.catalogue import Entry
 
-OWN = "your own or a package's: module:attribute, as Python imports it"
-LIBRARY = "a model with random weights; with [at=PATH] a layer in it"
+OWN = "your own or a package's, by its import path"
+LIBRARY = "a model with random weights, or a layer in it with [at=PATH]"
 
 
 def run(_arguments: argparse.Namespace) -> int:
@@ -45,13 +45,13 @@ def run(_arguments: argparse.Namespace) -> int:
         ("sweeps", described),
         ("layers", {**layers, "package.module:Class": OWN, **dict.fromkeys(libraries, LIBRARY)}),
         ("implementations", {**implementations, "mykernel:attend": OWN}),
-        ("options of implementations, as in online[block_tokens=64]", options),
+        ("options of implementations, such as online[block_tokens=64]", options),
         *((f"values of {name}", column.choices) for name, column in COLUMNS.items() if column.choices),
         ("models", {name: _shape(values) for name, values in MODELS.items()}),
     ):
         put([Lines([title], HEAD), definitions(entries, indent=2)])
     table, reasons = _matrix(LAYERS, catalogue.IMPLEMENTATIONS)
-    put([Lines(["which implementation supports which layer"], HEAD), GAP, table, GAP, reasons])
+    put([Lines(["layers that each implementation supports"], HEAD), GAP, table, GAP, reasons])
     return FINE
 
 

@@ -53,10 +53,10 @@ def show(arguments: argparse.Namespace) -> int:
     if is_brief and top < count:
         cases = table.without_control(chosen)
         wrong = int(went_wrong(cases).sum())
-        failed = f"; of all {len(cases):,} cases {wrong:,} went wrong" if wrong else ""
+        failed = f"; {wrong:,} of all {len(cases):,} cases failed" if wrong else ""
         say(
             f"Shown: {top:,} of {count:,} points, the most important first{failed}. "
-            "More: --top N, --where EXPRESSION, or results.csv, which has all."
+            "For more use --top N or --where EXPRESSION; results.csv has all."
         )
     return FINE
 
@@ -68,12 +68,11 @@ def compare(arguments: argparse.Namespace) -> int:
     unlike = unlike_conditions(base, new)
     if unlike and not arguments.force:
         raise NotComparable(
-            f"BASE and NEW were not measured under the same conditions: {'; '.join(unlike)}; "
-            "--force compares them all the same"
+            f"BASE and NEW were measured under different conditions: {'; '.join(unlike)}; --force compares them anyway"
         )
     changes = compared(base.table, new.table, margin=margin)
     if not is_compared(changes):
-        raise NotComparable("BASE and NEW share no case with a speed-up on both sides besides the baseline")
+        raise NotComparable("BASE and NEW share no case, besides the baseline, that has a speed-up in both")
     sides = (("BASE", base), ("NEW", new))
     doubts = [f"{side}: {words}" for side, of in sides if (words := control_warning(of.whole))]
     remarks, headline = [*doubts, *comparison.notes(base, new, changes)], comparison.headline(changes)
@@ -92,7 +91,7 @@ def report(arguments: argparse.Namespace) -> int:
     """Write report.html into the folder of a run, and print its path."""
     saved: AnalysedRun = arguments.run
     if saved.path.is_file():
-        raise WrongRequest(f"{saved} is a table; expected a run folder, whose journal has more")
+        raise WrongRequest(f"{saved} is a file, but the report needs the run folder")
     with held():
         from bench.show.pages import run as page  # slow to import
 
@@ -108,7 +107,7 @@ def plot(arguments: argparse.Namespace) -> int:
     saved: AnalysedRun = arguments.run
     folder = arguments.to or saved.plots
     files = catalogue.draw(folder, results=saved.table, profiles=saved.profiles, svg=arguments.svg)
-    say(*(map(str, files) if files else ["nothing to draw: no column varies over cases that are ok"]))
+    say(*(map(str, files) if files else ["nothing to draw, because no column varies among the cases that are ok"]))
     return FINE
 
 
@@ -119,10 +118,10 @@ def summarise(arguments: argparse.Namespace) -> int:
     """
     for saved in arguments.run:
         if not (saved.path / JOURNAL).exists():
-            raise WrongRequest(f"{saved} holds no {JOURNAL}, from which {RESULTS} could be written")
+            raise WrongRequest(f"{saved} has no {JOURNAL} to write {RESULTS} from")
         if saved.planned is None or not saved.contents.records:
             say(*saved.notices, stderr=True)
-            raise WrongRequest(f"{saved.path / JOURNAL} holds no line that counts; {RESULTS} stays as it is")
+            raise WrongRequest(f"{saved.path / JOURNAL} has no valid line; {RESULTS} is unchanged")
         with Lock(saved.path), refusing(f"{saved.path / RESULTS} can't be written", CannotWrite):
             table.save(saved.results, saved.path)
         say(*saved.notices, f"{saved.path / RESULTS}: {len(saved.results)} rows")

@@ -32,7 +32,7 @@ AddOption = Callable[..., object]
 """The function of argparse or pytest that takes an option: its flag, and keywords."""
 
 RULES = {
-    ValueKind.COUNT: "whole numbers or ranges, as 128:2048:128 or 128:2048:x2",
+    ValueKind.COUNT: "whole numbers or ranges such as 128:2048:128 or 128:2048:x2",
     ValueKind.NUMBER: "numbers",
     ValueKind.TRUTH: "true or false",
 }
@@ -48,7 +48,7 @@ MODULES = ("package.module:Class[argument=value]", "timm:NAME[at=PATH]")
 """The forms of names of modules that aren't layers of the suite."""
 
 MODEL = PointColumn(
-    name="model", meaning="a model's layer, tokens, channels, heads and QKV bias, as vit_b_16_384", role=Role.LAYER
+    name="model", meaning="a model's layer, tokens, channels, heads and QKV bias, such as vit_b_16_384", role=Role.LAYER
 )
 """The option that stands for several columns."""
 
@@ -63,19 +63,19 @@ LISTS = {**SHAPES, **EXECUTION}
 
 EXAMPLES = f"""Measure attention layers:
 
-  {short()} run                                        the sweep {CPU.sweep}, some minutes
-  {short()} run --device cuda                          the sweep {CUDA.sweep}: shapes and implementations of a GPU
+  {short()} run                                        the sweep {CPU.sweep}, a few minutes
+  {short()} run --device cuda                          the sweep {CUDA.sweep}, for a GPU
   {short()} run --num-tokens 128:2048:x2               5 points: 128, 256, 512, 1024 and 2048 tokens
   {short()} run --num-tokens 197,577 --num-heads 6,12  4 points
   {short()} run --model vit_b_16_384 --dtype bfloat16  the attention layer of a model
   {short()} run --sweep vit --batch 1                  every point of a sweep, at batch 1
-  {short()} run --impl sdpa,mykernel:attend            your own kernel, beside eager
+  {short()} run --impl sdpa,mykernel:attend            your own kernel, compared with eager
   {short()} run --layer timm.layers:Attention          a layer of a package, as it is
 
-  How options and grids combine: with --sweep, an option replaces its column in every grid of the sweep.
-  Without it, options of shape make one product; what they leave out is 8 items of 197 tokens, 384 channels, 6 heads.
-  Options of execution alone run the sweep {CPU.sweep} with them, or {CUDA.sweep} with --device cuda.
-  Lists are separated by commas; whole numbers may be ranges, first:last:step or first:last:xfactor, the last included.
+  With --sweep, an option replaces its column in every grid of the sweep.
+  Without it, shape options make one grid; the defaults are 8 items, 197 tokens, 384 channels and 6 heads.
+  Execution options alone apply to the sweep {CPU.sweep}, or to {CUDA.sweep} with --device cuda.
+  Separate values by commas. Whole numbers may be ranges: first:last:step or first:last:xfactor, including the last.
 """
 
 
@@ -84,30 +84,30 @@ def add(group: Callable[[str], AddOption]) -> None:
     add_option = group("what to measure")
     sweep = f"a shipped sweep or a file (default: {CPU.sweep}, or {CUDA.sweep} with --device cuda)"
     add_option("--sweep", metavar="NAME|FILE.toml", help=sweep)
-    add_option("--impl", metavar="A,B,…", help="implementations, module:attribute of your own too")
+    add_option("--impl", metavar="A,B,…", help="implementations; your own as module:attribute")
     baseline = "the implementation that speed-ups refer to (default: the sweep's)"
     add_option("--baseline", metavar="A", default="", help=baseline)
-    control = "don't measure the baseline a second time, as a check of the machine"
+    control = "don't measure the baseline a second time as a check of the machine"
     add_option("--no-control", action="store_true", help=control)
     add_columns(add_option)
-    add_effort(group("how long, and how surely"), *(name for name in SETTINGS if name != "oversubscribe"))
+    add_effort(group("how long and how precisely"), *(name for name in SETTINGS if name != "oversubscribe"))
     add_option = group("where results go")
     add_run(add_option, "<UTC time>-<sweep>")
-    extend = "add the points and implementations asked for to the run in --run DIR"
+    extend = "add the requested points and implementations to the run in --run DIR"
     add_option("--extend", action="store_true", help=extend)
-    add_option("--shard", metavar="I/N", help=f"measure the I-th of N parts of the sweep; `{short()} merge` joins them")
-    add_option("--retry-failed", action="store_true", help="measure the cases again that failed in --run DIR")
-    add_option("--list", action="store_true", help="list the points, and measure nothing")
+    add_option("--shard", metavar="I/N", help=f"measure part I of N of the sweep; `{short()} merge` joins the parts")
+    add_option("--retry-failed", action="store_true", help="measure the failed cases of --run DIR again")
+    add_option("--list", action="store_true", help="list the points without measuring them")
     fail_on = (
-        f"statuses that fail a point, for any implementation: {', '.join(FAILURES)}; or {NONE} (default: your own "
-        "isn't ok, the baseline failed, the device isn't there, or nothing could be measured)"
+        f"exit with status 1 if any case has one of these: {', '.join(FAILURES)}; or {NONE} (default: if your own "
+        "implementation isn't ok, the baseline failed, the device is missing, or nothing could be measured)"
     )
     add_option("--fail-on", metavar="A,B,…", help=fail_on)
 
 
 def add_run(add_option: AddOption, name: str) -> None:
     """Add the option that names the run folder."""
-    add_option("--run", metavar="DIR", help=f"run folder, resumed if it exists (default: results/{name})")
+    add_option("--run", metavar="DIR", help=f"run folder; resumed if it exists (default: results/{name})")
 
 
 def add_columns(add_option: AddOption, names: Iterable[str] = LISTS) -> None:
@@ -145,7 +145,7 @@ def _check_folder(folder: Path) -> None:
         return
     if others := sorted({path.name for path in folder.iterdir()} - {*BEFORE_A_JOURNAL}):
         raise WrongRequest(
-            f"--run {folder} must be a run folder, an empty one or a new one; it has {others[0]} and no {JOURNAL}"
+            f"--run {folder} must be a run folder, an empty folder or a new one; it has {others[0]} but no {JOURNAL}"
         )
 
 
@@ -177,7 +177,7 @@ def request(option: argparse.Namespace) -> Request:
 def _looked(layers: Sequence[str]) -> Shown:
     from bench.engine import model_look  # slow to import
 
-    with waiting(f"importing torch and {listed(layers)}, to see the shapes"), model_look.looking(layers) as pool:
+    with waiting(f"importing torch and {listed(layers)} to find the shapes"), model_look.looking(layers) as pool:
         return model_look.shown(pool, layers)
 
 
@@ -215,7 +215,7 @@ def fail_on(option: argparse.Namespace) -> tuple[str, ...] | None:
         return None
     names = _list(option, "fail_on")
     if wrong := [name for name in names if name not in FAILURES and names != [NONE]]:
-        raise WrongRequest(unknown_names("status of --fail-on", wrong, (*FAILURES, NONE)))
+        raise WrongRequest(unknown_names("--fail-on value", wrong, (*FAILURES, NONE)))
     return tuple(name for name in names if name != NONE)
 
 

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     saved = arguments.run
     table, rows = saved.table, plain(saved.table)
     if not saved.is_folder:
-        raise WrongRequest(f"{saved} is a file; profile needs the run folder, to write traces/ into it")
+        raise WrongRequest(f"{saved} is a file, but profile needs the run folder to write traces/")
     cases = traces.chosen(table, arguments.case, saved.baseline or "")
     points, names = (
         tuple(dict.fromkeys(each)) for each in zip(*((at.point, at.implementation) for at in cases), strict=True)

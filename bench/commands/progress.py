@@ -111,12 +111,12 @@ class Progress:
         self._say(" · ".join(parts(sweep.points[0], set(POINT_COLUMNS) - varying(sweep.points))))
         if effort.race and effort.within_s is not None and effort.within_s < effort.budget_s * count:
             self._say(
-                f"warning: {units.duration(effort.within_s)} is too short: the first rounds of "
-                f"{counted(count, 'point')} take {units.duration(effort.budget_s * count)}, so some points wait for "
-                "another session",
+                f"warning: {units.duration(effort.within_s)} is too short, because the first rounds of "
+                f"{counted(count, 'point')} take {units.duration(effort.budget_s * count)}; some points will be "
+                "measured only when you resume the run",
                 "yellow",
             )
-        self._say(f"results go to {folder}")
+        self._say(f"writing results to {folder}")
         if self._display.disable:
             self._say(f"{START} …")
         self._display.start()

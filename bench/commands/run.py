@@ -134,10 +134,10 @@ def _interrupted(run: "Run | None") -> int:
     points, cases = run.sweep.points, run.measured_cases()
     say(
         f"Interrupted. {len(run.finished())} of {len(points)} points are finished, "
-        f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results; they are kept in {run.folder}.",
+        f"{cases} of {len(points) * len(run.sweep.implementations)} cases have results, kept in {run.folder}.",
     )
-    say(f"Go on:  {_command(run)}")
-    say(f"Look:   {suite()} show {shlex.quote(str(run.folder))}")
+    say(f"Resume: {_command(run)}")
+    say(f"Show:   {suite()} show {shlex.quote(str(run.folder))}")
     return INTERRUPTED
 
 

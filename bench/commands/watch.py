@@ -42,7 +42,7 @@ WORDS = {
     FASTER: "faster than",
     SLOWER: "slower than",
     EQUIVALENT: f"within {MARGIN:.0%} of",
-    OPEN: "not shown to differ from",
+    OPEN: "not clearly different from",
 }
 """The words for a version's verdict relative to another."""
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             with waiting(START):
                 trial = stack.enter_context(Trial(sweep.points[0], baseline, sweep.effort.timeout_s))
-            say(f"{name} beside {baseline}: {shared(sweep.points)}", f"watching {file}; Ctrl-C ends it")
+            say(f"{name} against {baseline}: {shared(sweep.points)}", f"watching {file}; stop with Ctrl-C")
             for version in versions(kernel, file, Path(folder)):
                 if _tried(trial, version, last if last != version else "", baseline):
                     last = version
@@ -113,7 +113,7 @@ def _tried(trial: Trial, name: str, last: str, baseline: str) -> bool:
             return False
         if number == 0:
             kernels = ", ".join(member.metrics.get("kernels") or ["kernels unknown"])
-            tell("; ".join(filter(None, [f"right, error {member.metrics['error']:.1g}: {kernels}", member.doubt])))
+            tell("; ".join(filter(None, [f"correct, error {member.metrics['error']:.1g}: {kernels}", member.doubt])))
         for each, of in members.items():
             if of.is_ok:
                 taken = dict(zip(of.samples.rounds, of.samples.values_s, strict=True))
@@ -141,10 +141,10 @@ def _sweep(arguments: argparse.Namespace) -> Sweep:
     asked = options.product(given, options.overrides(arguments), options.effort(arguments))
     if len(given) > 2 or ":" not in given[-1]:
         raise WrongRequest(
-            f"watch takes your kernel as module:attribute, after a baseline or alone; got {' '.join(arguments.names)}"
+            f"watch takes your kernel as module:attribute, alone or after a baseline; got {' '.join(arguments.names)}"
         )
     if len(asked.points) != 1:
-        raise WrongRequest(f"watch measures one shape, and the options ask for {len(asked.points)}")
+        raise WrongRequest(f"watch measures one shape, but the options give {len(asked.points)}")
     return dataclasses.replace(asked, implementations=(*given,), baseline=given[0])
 
 
@@ -152,5 +152,5 @@ def _file(module: str) -> Path:
     """Return the file of a kernel's module."""
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.origin:
-        raise WrongRequest(f"{module} has no file that could be watched")
+        raise WrongRequest(f"{module} has no file to watch")
     return Path(spec.origin)

@@ -32,8 +32,8 @@ def check_threads(sweep: Sweep) -> None:
     if threads > cores and not sweep.effort.oversubscribe:
         those = "core" if cores == 1 else f"{cores} cores"
         raise WrongRequest(
-            f"threads = {threads} is more than the {those} that this process may use, so times would say little; "
-            "to measure it all the same: --oversubscribe, or oversubscribe = true in the sweep file"
+            f"threads = {threads} is more than the {those} that this process may use, so times would mean little; "
+            "to measure anyway use --oversubscribe, or oversubscribe = true in the sweep file"
         )
 
 
@@ -42,12 +42,12 @@ def check_devices(sweep: Sweep) -> None:
     there = [f"{CUDA.name}:{number}" for number in range(len(nvml.gpus()))] if facts.torch_cuda() else []
     missing, reasons = missing_devices(sweep.points, there), list[str]()
     if missing:
-        version, seen = facts.torch_version(), f"NVIDIA GPUs that this process sees: {', '.join(there) or 'none'}"
-        built = "for HIP: only NVIDIA GPUs are measured" if facts.torch_hip() else "without CUDA"
+        version, seen = facts.torch_version(), f"visible NVIDIA GPUs: {', '.join(there) or 'none'}"
+        built = "for HIP, but only NVIDIA GPUs are measured" if facts.torch_hip() else "without CUDA"
         why = seen if facts.torch_cuda() else f"torch {version} is built {built}"
         reasons.append(
             f"device = {', '.join(missing)} can't be used here ({why}); expected {' or '.join([CPU.name, *there])}; "
-            "docs/gpu.md says which torch has CUDA"
+            "for a torch with CUDA see docs/gpu.md"
         )
     others = {(point.kind, point.timing): None for point in sweep.points if point.device not in missing}
     for kind, timing in others:
@@ -63,11 +63,11 @@ def too_large(point: Point, implementations: Sequence[str], free_bytes: int) -> 
     The figures are lower bounds, so a case that might fit is tried.
     If the reference alone doesn't fit, no implementation can be checked, and all are returned.
     """
-    free = f"and {units.size(free_bytes)} is free"
+    free = f"but {units.size(free_bytes)} is free"
     minimum = reference_bytes(point)
     if minimum > free_bytes:
         reason = (
-            f"the reference, eager in float64 on one item, needs at least {units.size(minimum)} of memory, {free}: "
+            f"the float64 reference needs at least {units.size(minimum)} of memory for one item, {free}; "
             "no implementation can be checked here"
         )
         return dict.fromkeys(implementations, reason)

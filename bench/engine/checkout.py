@@ -48,15 +48,15 @@ def checked_out(given: str, temporary: Path) -> Checkout:
         return Checkout(given, _folder(given, given), commit_of(Path(given), " with changes", new="*.py"))
     folder = _folder(name or ".", given)
     if not shutil.which("git"):
-        raise WrongRequest(f"--checkout {given} needs git, and there is none")
+        raise WrongRequest(f"--checkout {given} needs git, which is not installed")
     top = git(folder, "rev-parse", "--show-toplevel")
     if not top:
-        raise WrongRequest(f"--checkout {given}: {folder} is in no git repository, which @{revision} needs")
+        raise WrongRequest(f"--checkout {given}: {folder} must be in a git repository to have @{revision}")
     commit = git(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if not commit:
         raise WrongRequest(
-            f"--checkout {given}: {top} has no revision {revision!r}; expected a branch, tag or commit, "
-            "which a shallow clone may lack"
+            f"--checkout {given}: {top} has no revision {revision!r}; expected a branch, tag or commit "
+            "(a shallow clone may lack it)"
         )
     new = temporary / f"checkout-{len([*temporary.glob('checkout-*')])}"
     archive = new.with_suffix(".tar")
@@ -74,5 +74,5 @@ def checked_out(given: str, temporary: Path) -> Checkout:
 def _folder(path: str, given: str) -> Path:
     folder = Path(path)
     if not folder.is_dir():
-        raise WrongRequest(f"--checkout {given} must be a folder, or FOLDER@REVISION, and there is no folder {path}")
+        raise WrongRequest(f"--checkout {given} must be a folder, or FOLDER@REVISION, but there is no folder {path}")
     return folder.resolve()

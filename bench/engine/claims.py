@@ -24,7 +24,7 @@ class Claims:
         """Add a sample, given its claimed seconds, the seconds that the engine waited, and the CPU seconds."""
         self.work.append((claimed_s, used_s))
         if claimed_s > waited_s:
-            return f"its clock disagrees: a sample of {claimed_s:.3g} s came after {waited_s:.3g} s"
+            return f"reported {claimed_s:.3g} s for a sample that took {waited_s:.3g} s, so its clock is wrong"
         return ""
 
     def of_all(self, threads: int) -> str:
@@ -33,7 +33,7 @@ class Claims:
         middle = sorted(self.work)[quarter : len(self.work) - quarter]
         claimed_s, used_s = (sum(seconds) for seconds in zip(*middle, strict=True))
         cores, spare = used_s / claimed_s, CORES_SPARE + CORES_SPARE_S * len(middle) / claimed_s
-        return f"worked on {cores:.1f} cores, and threads is {threads}" if cores > threads + spare else ""
+        return f"used {cores:.1f} cores, but threads is {threads}" if cores > threads + spare else ""
 
 
 @dataclass
@@ -60,4 +60,4 @@ class Waiting:
         """A remark if the process used much of a core while it waited, else empty."""
         if self.used_s <= max(IDLE_S, MOST_IDLE * self.waited_s):
             return ""
-        return f"used {self.used_s / self.waited_s:.0%} of a core while others were sampled, which may have slowed them"
+        return f"used {self.used_s / self.waited_s:.0%} of a core while others were timed, which may have slowed them"

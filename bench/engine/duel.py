@@ -84,8 +84,8 @@ class Ground:
             raise WrongRequest(
                 f"{self.side.words}: no package was imported from the checkout, but "
                 f"{'; '.join(f'{name} from {file}' for name, (file, *_) in self.packages.items()) or 'none at all'}; "
-                "name the folder that contains the package, or contains src with it; "
-                f"one that is installed is compared with itself by {itself()}"
+                "name the folder that contains the package, or its src folder; "
+                f"compare an installed package with itself by {itself()}"
             )
 
     def told(self) -> dict[str, Any]:
@@ -274,7 +274,7 @@ class Duel(Run):
         for what in ("input", "output"):
             if before[what] != after[what]:
                 first, second = self.names
-                detail = f"{second} has an {what} of shape {after[what]}, {first} of {before[what]}"
+                detail = f"{second} has {what} shape {after[what]}, but {first} has {before[what]}"
                 self._broken[point] = 1, "incorrect", detail
                 return
         if before["weights"] == after["weights"]:

@@ -20,8 +20,8 @@ from bench.store.record import Origin, Record, Samples, reported
 _numbers = itertools.count()
 """The numbers in names of files for outputs."""
 
-SECOND_DEATH = "second death, in a fresh process"
-NOT_ITS_OWN = ", not known to be its own fault, so a resumed run tries it again"
+SECOND_DEATH = "died again in a fresh process"
+NOT_ITS_OWN = ", perhaps not by its own fault, so a resumed run tries it again"
 
 
 class Ended(Exception):  # noqa: N818 - an outcome that becomes a row

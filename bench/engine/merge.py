@@ -14,7 +14,7 @@ from bench.store.environment import Environment
 from bench.store.files import Lock
 from bench.store.record import Record
 
-BESIDE = f"{short()} compare shows two runs beside each other, pandas.concat joins their tables"
+BESIDE = f"compare two runs with {short()} compare, or join their tables with pandas.concat"
 """The advice for runs that can't be merged."""
 
 
@@ -65,10 +65,10 @@ def _read(folder: Path) -> Source:
     stored = plan.of(contents)
     if stored is None or here is None:
         lacks = journal.JOURNAL if stored is None else environment.ENVIRONMENT
-        raise WrongRequest(f"{folder} is no run that can be merged: it holds no {lacks}")
+        raise WrongRequest(f"{folder} can't be merged, because it has no {lacks}")
     foreign = {record.origin.env_id for record in contents.records} - {here.env_id}
     if foreign:
-        raise WrongRequest(f"{folder} holds records of {', '.join(sorted(foreign))}, but it is a run of {here.env_id}")
+        raise WrongRequest(f"{folder} has records of {', '.join(sorted(foreign))}, but it is a run of {here.env_id}")
     return Source(folder, stored.sharded(None), here, contents)
 
 
@@ -76,10 +76,10 @@ def _check(first: Source, other: Source) -> None:
     """Raise WrongRequest if the runs are not parts of one sweep, measured in one environment."""
     pair = f"{first.folder} and {other.folder}"
     if differing := environment.differences(first.environment, other.environment):
-        raise WrongRequest(f"{pair} were measured under other conditions ({'; '.join(differing)}); {BESIDE}")
+        raise WrongRequest(f"{pair} were measured under different conditions ({'; '.join(differing)}); {BESIDE}")
     plans = [_shared(each.sweep) for each in (first, other)]
     if unlike := [name for name in plans[0] if plans[0][name] != plans[1][name]]:
-        raise WrongRequest(f"{pair} are of two sweeps: they differ in {', '.join(unlike)}; {BESIDE}")
+        raise WrongRequest(f"{pair} have different sweeps: they differ in {', '.join(unlike)}; {BESIDE}")
 
 
 def _shared(sweep: Sweep) -> dict[str, object]:
@@ -101,8 +101,8 @@ def _joined(sources: Sequence[Source]) -> list[Record]:
             other, same = records.setdefault((record.case, record.process), (source, record))
             if other is not source and same != record:
                 raise WrongRequest(
-                    f"{other.folder} and {source.folder} hold two records of {record.case.name}, process "
-                    f"{record.process}: they are no shards of one run"
+                    f"{other.folder} and {source.folder} both have {record.case.name}, process {record.process}, so "
+                    "they are not shards of one run"
                 )
     return [record for _, record in records.values()]
 

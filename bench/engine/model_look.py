@@ -82,7 +82,7 @@ def asked(pool: Pool, request: Look | Shape, number: int, timeout_s: float, hear
     if reply.status in WRONG:
         raise WrongRequest(reply.detail)
     if reply.status != "ok":
-        raise NotSeen(f"{request.point.layer} could not be looked at: {reply.status}: {reply.detail}")
+        raise NotSeen(f"{request.point.layer} could not be inspected: {reply.status}: {reply.detail}")
     return reply.seen
 
 

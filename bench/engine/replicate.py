@@ -29,7 +29,7 @@ from impls.catalogue import name_of
 WARM_UP_SHARE = 1 / 3
 """The largest share of the rounds' time for the warm-up; each implementation was called before, for its check."""
 
-REUSES = "returns the same memory for every output: a caller who keeps two of them has one"
+REUSES = "returns the same memory for every output, so each call overwrites the output of the one before"
 
 LONG_IMPORT_S = 2.0
 """A longer import is reported, because each process pays for it."""

@@ -171,13 +171,13 @@ class Run:
         """Raise WrongRequest if the folder's records come from another environment than this one."""
         here, before = self.environment, environment.load(self.folder)
         if before and (differing := "; ".join(environment.differences(before, here))):
-            raise WrongRequest(f"{self.folder} was measured under other conditions ({differing}); use another folder")
+            raise WrongRequest(f"{self.folder} was measured in different conditions ({differing}); use another folder")
         elsewhere = Counter(record.origin.env_id for record in self.contents.records)
         del elsewhere[here.env_id]
         if elsewhere:
             counts = ", ".join(f"{count} of {env_id}" for env_id, count in elsewhere.items())
             raise WrongRequest(
-                f"{self.folder} holds records of another environment: {counts}; this is {here.env_id}; "
+                f"{self.folder} has records of another environment ({counts}), but this is {here.env_id}; "
                 "use another folder"
             )
 
@@ -321,7 +321,7 @@ class Run:
         count = len(self.contents.records)
         if self._tabulated is None or self._tabulated >= count:
             return
-        kept = f"; all that was measured is kept in {journal.JOURNAL}"
+        kept = f"; all results are kept in {journal.JOURNAL}"
         with refusing(f"{self.folder / table.RESULTS} can't be written", CannotWrite, kept):
             table.save(self.saved.results, self.folder)
         self._tabulated = count
@@ -342,7 +342,7 @@ class Run:
         except CannotWrite as error:
             message = f"{error}; process {records[0].process} of {point.name} is lost"
             has_journal = self.contents.path.exists()
-            raise CannotWrite(f"{message}, what was measured before it is kept" if has_journal else message) from None
+            raise CannotWrite(f"{message}, but earlier results are kept" if has_journal else message) from None
         self._fresh.update((record.case, record.process) for record in records)
         own = self._by_point.setdefault(point, [])
         own += records

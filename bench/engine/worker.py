@@ -148,7 +148,7 @@ class Worker:
             if self._is_over:
                 raise self._ended()
             self._process.end()
-            raise Died("timeout", f"no sign of life for {timeout_s:g} s during {self._stage}")
+            raise Died("timeout", f"no progress for {timeout_s:g} s during {self._stage}")
         line, _, self._buffer = self._buffer.partition(b"\n")
         event = _event(line)
         if not isinstance(event, Replied) or event.id != self._id:
@@ -158,7 +158,7 @@ class Worker:
             return decode(event.reply, type=self._kind)
         except (MsgspecError, RecursionError) as error:
             self._process.end()
-            raise Died("crashed", f"sent a reply that is not valid: {error}") from None
+            raise Died("crashed", f"sent an invalid reply: {error}") from None
 
     def is_done(self, timeout_s: float, heard: Heard = unheard) -> bool:
         """Return whether `receive` would return or raise at once; `heard` gets each announced stage."""
@@ -217,7 +217,7 @@ class Worker:
         self._process.end()
         excerpt = line[:EXCERPT_BYTES].decode(errors="backslashreplace")
         more = " …" if len(line) > EXCERPT_BYTES else ""
-        return Died("crashed", f"sent a line that is no reply during {self._stage}: {excerpt!r}{more}")
+        return Died("crashed", f"sent an invalid line during {self._stage}: {excerpt!r}{more}")
 
     def _ended(self) -> Died:
         by_itself = self._process.has_ended(END_S)
@@ -226,7 +226,7 @@ class Worker:
             return Died("crashed", f"closed the pipe to its parent during {self._stage}")
         names = {number.value: number.name for number in signal.Signals}
         how = f"killed by {names.get(-code, f'signal {-code}')}" if code < 0 else f"ended with exit status {code}"
-        hint = ", as the kernel does when memory runs out" if code == -signal.SIGKILL else ""
+        hint = " (perhaps out of memory)" if code == -signal.SIGKILL else ""
         detail = f"{how}{hint} during {self._stage}{self._last_log_line()}"
         return Died("crashed", detail, is_outside=-code in OUTSIDE_SIGNALS)
 

@@ -131,10 +131,10 @@ class Gpu:
         """A warning that another process uses the GPU, with advice; empty if none is seen."""
         if self.others:
             who = f"is used by {'another process' if len(self.others) == 1 else f'{len(self.others)} other processes'}"
-            return f"{who} ({_listed(self.others)}): end it, or choose another GPU by CUDA_VISIBLE_DEVICES"
+            return f"{who} ({_listed(self.others)}); end it, or choose another GPU with CUDA_VISIBLE_DEVICES"
         if (self.load or 0.0) > BUSY and not self.processes:
             return (
-                f"was at work {units.percent(self.load)} of the time, for a process that isn't seen here: wait for it"
+                f"was busy {units.percent(self.load)} of the time with a process that isn't visible here; wait for it"
             )
         return ""
 
@@ -178,8 +178,8 @@ def late_warnings(devices: Collection[str]) -> list[str]:
     Pids that don't exist here don't count, because in a container they may be the run's own.
     """
     return [
-        f"{gpu.device} ({gpu.name}) is used by another process now ({_listed(others)}): "
-        "times that it took part in are longer"
+        f"{gpu.device} ({gpu.name}) is used by another process now ({_listed(others)}), "
+        "so times since it started may be too long"
         for gpu in _of(devices)
         if (others := [pid for pid in gpu.others if psutil.pid_exists(pid)])
     ]

@@ -62,18 +62,18 @@ def warnings(state: Preflight, threads: int, cores: int) -> list[str]:
     fewer = f", or use --threads {max(1, cores - 1)}" if threads > 1 else ""
     if state.others_cores > BUSY_CORES and threads >= cores:
         lines.append(
-            f"other processes use {state.others_cores:.1f} cores and the sweep asks for "
-            f"{'the only one' if cores == 1 else f'all {cores}'}: "
-            f"OpenMP waits for its slowest thread, so times can be many times too long; "
-            f"close them{fewer}"
+            f"other processes use {state.others_cores:.1f} cores, but the sweep needs "
+            f"{'the only one' if cores == 1 else f'all {cores}'}. "
+            "OpenMP waits for its slowest thread, so times can be many times too long. "
+            f"Close them{fewer}"
         )
     elif state.others_cores > BUSY_CORES * max(1, cores - threads):
-        lines.append(f"other processes use {state.others_cores:.1f} of {cores} cores: close them for exact numbers")
+        lines.append(f"other processes use {state.others_cores:.1f} of {cores} cores; close them for precise times")
     if cores == 1:
-        lines.append("only one core can be used: other work takes it from what is measured, so expect wide intervals")
+        lines.append("only one core is available, so other work interrupts the measured calls; expect wide intervals")
     if state.spread > WIDE_SPREAD:
         lines.append(
-            f"a fixed product's time varies by {state.spread:.0%}: the clock or the load changes while we measure"
+            f"the time of a fixed matrix product varies by {state.spread:.0%}, because the clock or the load changes"
         )
     return lines
 

@@ -34,4 +34,4 @@ def objection(work: Work, call_s: float, best: Roof) -> str:
     else:
         rate, limit, unit, of = least_bytes / call_s, best.bytes_per_s, "B/s", "a copy"
     reached, most = units.rate(rate, unit), units.rate(limit, unit)
-    return f"impossible rate: the layer's work at this time is {reached}; {of} reaches {most} here"
+    return f"impossible rate: the time means {reached}, more than the {most} of {of} here"

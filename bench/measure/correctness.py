@@ -90,7 +90,7 @@ def _compare(work: Workload, name: str, result: Tensor, target: Target, items: S
     error = reference.relative_error(result, target.tensor, target.scale)
     reason = ""
     if target.tensor.isinf().any() or target.tensor.isnan().all():
-        error, reason = math.inf, f"{name} can't be judged: what is expected {NOT_FINITE}"
+        error, reason = math.inf, f"{name} can't be judged, because the expected value {NOT_FINITE}"
     elif not error <= target.tolerance:
         is_wrong = ~(reference.difference(result, target.tensor).abs() <= target.tolerance * target.scale)
         axes = OF_HEADS if isinstance(work.layer, impls.Core) else ()

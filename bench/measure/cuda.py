@@ -165,8 +165,8 @@ class _BehindHold:
         self._void, self._cycles_per_s = self._void + 1, 0.0  # the clock may have risen since it was measured
         if self._void > MOST_VOID:
             raise Unsupported(
-                "a call waits for the GPU, or queues more than fits into a stream: the host needed "
-                f"{queued_s:.2g} s behind a hold of {self._hold_s:.2g} s; --timing host measures it"
+                "events can't time a call that waits for the GPU or queues more than a stream holds: the host needed "
+                f"{queued_s:.2g} s, and the hold was {self._hold_s:.2g} s; use --timing host"
             )
         if self._void > 1 and calls > 1:
             self.most_calls = calls // 2
@@ -264,8 +264,8 @@ def peak_bytes(call: Call, device: str) -> tuple[int, int]:
     held, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
     if not held:
         raise RuntimeError(
-            "the peak memory is unknown: torch's caching allocator counts none of the tensors on the GPU, "
-            "as with PYTORCH_NO_CUDA_MEMORY_CACHING=1"
+            "the peak memory is unknown, because torch's caching allocator counts no tensors on the GPU; "
+            "unset PYTORCH_NO_CUDA_MEMORY_CACHING if it is set"
         )
     call()
     synchronize(device)

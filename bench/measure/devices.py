@@ -86,7 +86,7 @@ class Gpu(Device):
     def obstacle(self) -> str:
         """The reason why this machine has no such device, empty if it has it."""
         if not torch.cuda.is_available():
-            return f"no CUDA device: torch {torch.__version__} sees none: {_why_no_cuda()}"
+            return f"no CUDA device (see docs/gpu.md): torch {torch.__version__} sees none: {_why_no_cuda()}"
         if self.index >= torch.cuda.device_count():
             return f"no device {self.name}: this machine has {torch.cuda.device_count()} CUDA device(s)"
         return ""
@@ -103,8 +103,8 @@ class Gpu(Device):
         """
         if torch.cuda._is_in_bad_fork():
             raise RuntimeError(
-                f"this process can't use {self.name}: it was forked from one that has asked CUDA about its devices, "
-                "as torch.compile and other packages do; that one must have imported torch alone"
+                f"this process can't use {self.name}, because its parent queried CUDA before it forked, as "
+                "torch.compile and other packages do; the parent may import only torch"
             )
         torch.cuda.set_device(self.index)
         F.scaled_dot_product_attention(*torch.zeros(3, 1, 1, 1, 8, device=self.place))

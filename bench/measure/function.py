@@ -19,7 +19,7 @@ OTHER = -2.0
 """The factor of the second item, whose sign makes sums over both items differ in sign from sums over the first."""
 
 RULE = "the layer must return the same output for the same input"
-ALONE = "an item alone gives something else than among others, where the first dimension is the batch"
+ALONE = "an item alone must give the same output as in a batch, which is the first dimension"
 
 
 def check(workload: Workload) -> None:
@@ -42,9 +42,9 @@ def _check(workload: Workload, layer: nn.Module) -> None:
     other, drawn = _output(layer, others), torch.get_rng_state()
     again = _output(layer, x)
     if not torch.equal(drawn, torch.get_rng_state()):  # rare drops may be missing in both calls
-        raise Unsupported(f"{RULE}; it draws random numbers")
+        raise Unsupported(f"{RULE}, but it draws random numbers")
     if not are_same(again, first):
-        raise Unsupported(f"{RULE}; a second call on the same input returns something else")
+        raise Unsupported(f"{RULE}, but a second call returns something else")
     if workload.point.batch == 1 and layer.training:
         return
     try:
@@ -63,5 +63,5 @@ def _output(layer: nn.Module, xs: Tensors) -> Tensor:
     with torch.no_grad():
         y: Tensor = layer(*own)
     if not all(map(torch.equal, own, xs)):
-        raise Unsupported("the layer must not change its input in place: outputs are compared for the same input")
+        raise Unsupported("the layer must not change its input in place")
     return y.clone()

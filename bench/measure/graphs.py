@@ -44,8 +44,8 @@ class Graph:
     def __init__(self, subject: Subject, workload: Workload, inputs: Inputs) -> None:
         if (mode := workload.point.mode) not in REPLAYED:
             raise Unsupported(
-                f"timing graph needs mode {' or '.join(REPLAYED)}, got {mode}: "
-                "a replay leaves nothing for a backward pass"
+                f"timing graph needs mode {' or '.join(REPLAYED)}, got {mode}, "
+                "because a replay leaves nothing for a backward pass"
             )
         self._static = _Static(inputs)
         call = step(subject, workload, self._static)

@@ -53,7 +53,7 @@ REPEATED = "k and v repeated to all heads"
 MICROSECOND_S = 1e-6
 """The unit of an event's times."""
 
-NO_KERNEL = "torch's profiler saw no kernel of the call; may this user read the GPU's counters?"
+NO_KERNEL = "torch's profiler saw no kernel of the call; check that this user may read the GPU's performance counters"
 """The reason why a profile of a call on a GPU is empty."""
 
 COMPILED_GRAPH = re.compile(r"## Call (CompiledFxGraph)")
@@ -126,7 +126,7 @@ def narrower(runtime: impls.Runtime, dtype: str) -> str:
     """Return a remark that names a runtime's operator in a narrower dtype than the point's; empty if none is."""
     for operator in runtime.operators():
         if ITEM_BYTES.get(operator.dtype, ITEM_BYTES[dtype]) < ITEM_BYTES[dtype]:
-            return f"{runtime.title} says that it computes in {operator.dtype}: {operator.name}"
+            return f"{runtime.title} computes in {operator.dtype}: {operator.name}"
     return ""
 
 
@@ -147,7 +147,7 @@ def fallback(implementation: str, ran: Iterable[str]) -> str:
     if not expected or any(expected in kernel for kernel in ran):
         return ""
     algorithms = [kernel for kernel in ran if ATTENTION.search(kernel)]
-    return f"{implementation} must run {expected}; {', '.join(algorithms or ran)} ran"
+    return f"{implementation} must run {expected}, but {', '.join(algorithms or ran)} ran"
 
 
 def _operators(events: Iterable[Any], *, only_algorithms: bool) -> Iterable[str]:

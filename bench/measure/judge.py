@@ -28,7 +28,7 @@ from bench.sampling.requests import Compare, Compared, CompareTimed, Expect, Exp
 MOST_THREADS = 8
 """The most threads of a reference or comparison, which is small work."""
 
-UNPEAKED = f"the layer's own output of larger inputs {NOT_FINITE}, so the peaked input is no larger than a normal one"
+UNPEAKED = f"the layer's own output {NOT_FINITE} for larger inputs, so the peaked input is as large as the normal one"
 
 
 class Judge:

@@ -82,7 +82,7 @@ def counted_with_values(point: Point, layer: nn.Module, xs: Tensors) -> tuple[An
             return copied(layer)(*xs), None
         given, said = ", ".join(str([*x.shape]) for x in xs), user_code.said(error)
         raise impls.Unresolved(
-            f"layer {point.layer!r} was called with {given}: {said}; {if_another(point.layer)}"
+            f"layer {point.layer!r} fails when called with {given}: {said}; {if_another(point.layer)}"
         ) from error
 
 

@@ -51,7 +51,7 @@ PRODUCTS = re.compile(r"bmm|baddbmm|addmm|mm|linear")
 WHOLE = ("_native_multi_head_attention", "_transformer_encoder_layer_fwd")
 """The operators of the fast paths of torch's own modules, which compute a whole layer."""
 
-NO_SOFTMAX = "no attention was found: the model has no softmax, and no operator that computes attention"
+NO_SOFTMAX = "no attention was found, because the model has no softmax and no attention operator"
 
 
 def look(request: Look, channel: Channel) -> dict[str, Any]:

@@ -208,7 +208,7 @@ class MeasuredCase:
             self.outcome.metrics |= {"graphs": graphs, "compile_s": elapsed_s, "compile_cached": cached > 0}
         elif impls.compiles(self.request.implementation):
             self.outcome.metrics["graphs"] = 0
-            raise Fallback("torch.compile compiled no graph: the layer would run eagerly")
+            raise Fallback("torch.compile compiled no graph, so the layer would run eagerly")
         return bool(graphs)
 
     def _inspect(self) -> None:
@@ -238,7 +238,7 @@ class MeasuredCase:
         """Capture a CUDA graph, whose replays are the timed calls."""
         self._channel.announce("capture")
         if self._work.layout.lengths:
-            raise impls.Unsupported("a CUDA graph holds the lengths of one batch, and each timing has other ones")
+            raise impls.Unsupported("a CUDA graph has the lengths of one batch, but each timing has others")
         graph = Graph(self._subject, self._work, self._inputs)
         self._call, self._reuses = graph, False  # each result of a replay has memory of its own
         self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
@@ -276,7 +276,7 @@ class MeasuredCase:
         self._hosts_s += [] if sampled.host_s is None else [sampled.host_s]
         self._state.check()
         if forking.has_children():
-            raise LeftChanged("left a process that it has started: it may work for this one while nothing is timed")
+            raise LeftChanged("left a process running that it started, which could work for it between timings")
         if self._outputs.has_new and self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         return sampled
@@ -326,7 +326,7 @@ class MeasuredCase:
         late_s = cuda.late_s(self._call, calls, self._timer.late_s)
         if late_s > LATE_S + LATE * calls * call_s:
             raise Incorrect(
-                f"works on another stream: the device goes on for {late_s:.2g} s after the stream of {calls} calls"
+                f"works on another stream: the device is busy for {late_s:.2g} s after the stream of {calls} calls"
             )
 
     def _energy_j(self, call_s: float) -> float | None:

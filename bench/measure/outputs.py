@@ -195,7 +195,7 @@ def _loaded(path: str) -> Any:
 
 def _check_forms(tensors: Sequence[Tensor], like: Sequence[Tensor]) -> None:
     if [(each.shape, each.dtype) for each in tensors] != [(each.shape, each.dtype) for each in like]:
-        raise Incorrect("output has another form than expected")
+        raise Incorrect("output has another shape or dtype than expected")
 
 
 def _address(tensor: Tensor) -> int:

@@ -215,7 +215,7 @@ def _exact(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tensor 
         if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
             raise
         raise Unsupported(
-            f"outputs can't be judged: the layer can't be computed in float64: {user_code.said(error)}"
+            f"outputs can't be judged, because the layer fails in float64: {user_code.said(error)}"
         ) from error
     return tuple(each.cpu() for each in exact)
 

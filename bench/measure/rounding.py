@@ -40,8 +40,8 @@ def tolerance(dtype: torch.dtype, most: float, floor: float, error: float) -> fl
     """
     if error > most / 2:
         raise Unsupported(
-            f"outputs can't be judged: the layer itself, in {str(dtype).removeprefix('torch.')}, is off by {error:.0%} "
-            f"of the largest value by its own rounding, and no tolerance is above {most:.0%}"
+            f"outputs can't be judged, because in {str(dtype).removeprefix('torch.')} the layer itself is off by "
+            f"{error:.0%} of its largest value; the largest tolerance is {most:.0%}"
         )
     return min(most, max(floor, EAGER_ERRORS * error))
 

@@ -28,7 +28,7 @@ from impls.contract import BY_ATTEND, Replacement, Unsupported, attribute, check
 BY_FUNCTION = "F.scaled_dot_product_attention"
 """The value of `adapted_by` if torch's function was replaced; for a library's switch it is the switch's name."""
 
-UNKNOWN = "and whether other cores stay is not known"
+UNKNOWN = "other cores may stay"
 
 
 class Adaptable(Wrapper):
@@ -58,7 +58,7 @@ class Adaptable(Wrapper):
         Raises `Unsupported` if the core of one of torch's own was replaced: the compiler uses torch's core anyway.
         """
         if self.attend is not None and is_torchs_own(self):
-            raise Unsupported(f"torch.compile leaves torch's own core in {OF_TORCH[0].__name__}, whatever is put there")
+            raise Unsupported(f"torch.compile always uses torch's own core in {OF_TORCH[0].__name__}")
         if type(self.inner).__module__.startswith("torch."):  # in place, dynamo would skip their frames
             self.inner = torch.compile(self.inner, **options)  # type: ignore[assignment]
         else:

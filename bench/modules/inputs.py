@@ -33,16 +33,16 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 def by_function(name: str) -> str:
     """Return the advice to name a function of inputs: the name to write, and what the function must return."""
     return (
-        f"{with_option(name, 'input', 'mymodule:inputs')}, where inputs() returns all arguments of a call with the "
-        "batch first: a tensor, a tuple, or a dictionary by name"
+        f"{with_option(name, 'input', 'mymodule:inputs')}, where inputs() returns all arguments of a call, "
+        "batch first, as a tensor, a tuple, or a dictionary by name"
     )
 
 
 def if_another(name: str) -> str:
     """Return the advice for a module, or a part, that takes another input than it got."""
     if path := name_of(name).options.get("at"):
-        return f"if {path} takes another input, name a function that returns it in a module of yours, as mymodule:make"
-    return f"if it takes another input, write {by_function(name)}; of x alone its shape, as [input=8x3x224x224]"
+        return f"if {path} takes another input, wrap it in your own module, and name what returns that: mymodule:make"
+    return f"if it takes another input, write {by_function(name)}; for another shape of x write [input=8x3x224x224]"
 
 
 def is_function(given: Any) -> bool:
@@ -70,7 +70,7 @@ def _item(given: Any) -> tuple[int, ...]:
     """Return the shape of an item from sizes with the batch first, such as 8x3x224x224; raises Unresolved."""
     sides = str(given).split("x")
     if len(sides) < 2 or not all(side.isdecimal() and int(side) for side in sides):
-        raise Unresolved(f"input={given} must be sizes that begin with the batch, as 8x3x224x224, or module:function")
+        raise Unresolved(f"input={given} must be sizes, batch first, such as 8x3x224x224, or module:function")
     return tuple(map(int, sides[1:]))
 
 
@@ -89,19 +89,19 @@ def _with_arguments(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper
     kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
     for each in (*args, *kwargs.values()):
         if isinstance(each, Tensor):
-            check_plain(each, "the function of inputs returns")
+            check_plain(each, "the input function returns")
         elif any(isinstance(of, Tensor) for of in getattr(each, "__dict__", {}).values()):
             raise Unsupported(
-                f"the function of inputs returns a {type(each).__name__}, whose tensors can't be cut to one item; "
-                "make it in the forward of a module of yours that takes these tensors"
+                f"the input function returns a {type(each).__name__}, whose tensors can't be split into items; "
+                "return these tensors, and build it in the forward of your own module"
             )
     x, path = first(args, kwargs), ""
     if x is None and not is_outer:
         path, x = _embedded(inner, args, kwargs)
         if x is None:
             raise Unresolved(
-                f"{type(inner).__name__} takes no tensor of floating-point numbers, such as pixels or embeddings, and "
-                "calls no nn.Embedding with its token ids"
+                f"{type(inner).__name__} takes no floating-point tensor, such as pixels or embeddings, and calls no "
+                "nn.Embedding with its token ids"
             )
     rows = (x,) if x is not None else (each for each in (*args, *kwargs.values()) if isinstance(each, Tensor))
     batch = next((len(each) for each in rows if each.dim()), 1)
@@ -150,7 +150,7 @@ def _embedded(inner: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise Unresolved(
-            f"{type(inner).__name__} can't be called with what the function of inputs returns: {reason}"
+            f"{type(inner).__name__} can't be called with the arguments from its input function: {reason}"
         ) from error
     finally:
         for hook in hooks:

@@ -38,11 +38,11 @@ def inside(model: Wrapper, path: str, name: str, batch: int) -> Wrapper:
     args, kwargs = call(model)
     x = first(args, kwargs)
     if x is None:
-        raise Unresolved(f"model {name!r}: {path!r} gets no tensor of floating-point numbers")
+        raise Unresolved(f"model {name!r}: {path!r} gets no floating-point tensor")
     if len(x) % batch:
         raise Unresolved(
-            f"model {name!r}: the first dimension of the input {[*x.shape]} of {path!r} is no batch of {batch}; name a "
-            "function of yours that returns the part in a module that takes the batch first, as mymodule:make"
+            f"model {name!r}: the first dimension of the input {[*x.shape]} of {path!r} must be the batch {batch}; "
+            "wrap the part in a module that takes the batch first, and name what returns that: mymodule:make"
         )
     forms = {}
     for form in ("sdpa", "eager"):

@@ -122,7 +122,7 @@ def _constructed(
         parameters = [str(each.replace(annotation=Parameter.empty)) for each in parameters_of(make_it)]
         raise Unresolved(f"{error}; its signature is ({' '.join(', '.join(parameters).split())})") from error
     if not isinstance(module, nn.Module):
-        raise Unresolved(f"layer {name.base!r} must make a torch.nn.Module, got {type(module).__name__}")
+        raise Unresolved(f"layer {name.base!r} must return a torch.nn.Module, got {type(module).__name__}")
     mask = columns["mask"]
     is_masked = takes_core(attribute(module, "attend")) or (mask != NO_MASK and "mask" in arguments)
     if is_masked and mask_of(module) != mask and "mask" not in options:  # an option's mask is the layer's own
@@ -159,10 +159,10 @@ def _arguments(name: Name, make_it: Callable[..., Any], columns: Columns, option
     missing = [key for key, value in values.items() if value is OPEN and is_required(parameters[key])]
     if missing:
         whole = functools.reduce(lambda of, each: with_option(of, each, "…"), missing, name.text)
-        given = "no column gives" if "num_tokens" in columns else "no column gives beside an input"
+        given = "no column gives" if "num_tokens" in columns else "no column gives if there is an input"
         raise Unresolved(
-            f"layer {name.base!r} asks for {', '.join(missing)}, which {given}; write {whole}, or name a function of "
-            "yours that returns the module, as mymodule:make"
+            f"layer {name.base!r} needs {', '.join(missing)}, which {given}; write {whole}, or name your own function "
+            "that returns the module, such as mymodule:make"
         )
     return {key: value for key, value in values.items() if value is not OPEN}
 

@@ -121,7 +121,7 @@ def _transformers(name: str, given: Any, options: Options) -> Source:
         )
     if given is not None:
         raise Unresolved(
-            f"transformers:{name} has its input by [tokens=64,padding=8] or [input=mymodel:inputs], not by sizes"
+            f"transformers:{name} takes its input as [tokens=64,padding=8] or [input=mymodel:inputs], not as sizes"
         )
     most = max(0, getattr(config.get_text_config(), "max_position_embeddings", None) or 0) or math.inf
     tokens, padding = int(min(TOKENS, most) if tokens is None else tokens), int(padding or 0)
@@ -161,15 +161,13 @@ def constructed(name: str, construct: Callable[[], Any]) -> Any:
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         if isinstance(error, OSError):  # includes failed downloads
-            reason += "; nothing is downloaded here: if it loads weights, tell it not to, as by [pretrained=False]"
-        raise Unresolved(f"{name} can't be made: {reason}") from error
+            reason += "; nothing is downloaded here, so turn off pretrained weights, for example by [pretrained=False]"
+        raise Unresolved(f"{name} can't be constructed: {reason}") from error
 
 
 def _no_size(name: str, options: Options) -> str:
     inside = "".join(f"{key}={value}," for key, value in options.items())
-    return (
-        f"{name} says no size of its input; write its shape with the batch first, as {name}[{inside}input=8x3x512x512]"
-    )
+    return f"{name} has no default input size; write its shape, batch first, such as {name}[{inside}input=8x3x512x512]"
 
 
 def _unknown(library_name: str, name: str, names: Iterable[str]) -> str:

@@ -86,8 +86,8 @@ class Wrapper(nn.Module):
     def said(self) -> tuple[str, ...]:
         """Remarks for the reader of a row: the place of x, which tensor counts, and guessed parameters."""
         words = (
-            f"x is what {self.embedding} returns for token ids" if self.embedding else "",
-            f"the first tensor of {self.returned} counts" if self.returned else "",
+            f"x is the output of {self.embedding} for token ids" if self.embedding else "",
+            f"the output is the first tensor of {self.returned}" if self.returned else "",
             self.guessed,
         )
         return tuple(filter(None, words))
@@ -212,7 +212,7 @@ def first_tensor(output: Any) -> Tensor:
         if isinstance(value, Tensor) and value.is_floating_point():
             return value
     raise Unresolved(
-        "the module must return a tensor of floating-point numbers, or one in a tuple, mapping or object; "
+        "the module must return a floating-point tensor, or one in a tuple, mapping or object; "
         f"got {type(output).__name__}{' without one' * (output is not None)}"
     )
 

@@ -21,11 +21,11 @@ class ValueKind(Enum):
     """The kind of the values of a column or a setting; the text is the rule that users see."""
 
     TEXT = "text"
-    COUNT = "a whole number of at least 1 and at most 1,000,000,000"
+    COUNT = "a whole number from 1 to 1,000,000,000"
     NUMBER = "a number"
     TRUTH = "true or false"
     SECONDS = "a number above 0"
-    SHARE = "a share above 0 and below 1, such as 0.02 for 2 %"
+    SHARE = "a share above 0 and below 1, such as 0.02 for 2%"
 
 
 MOST_COUNT = 10**9

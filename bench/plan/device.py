@@ -7,9 +7,9 @@ HOST, COLD, HOT, GRAPH = "host", "device-cold", "device-hot", "graph"
 """The ways to time a call."""
 
 QUESTIONS: dict[str, str] = {
-    HOST: "for who calls it and waits (timing host)",
+    HOST: "for a caller who waits (timing host)",
     COLD: "on the device alone (timing device-cold)",
-    HOT: "on the device alone, in a row (timing device-hot)",
+    HOT: "on the device alone, back to back (timing device-hot)",
     GRAPH: "as a CUDA graph (timing graph)",
 }
 """The question that each of them answers."""

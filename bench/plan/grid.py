@@ -26,7 +26,7 @@ DEFAULTS: Values = {
 """The values of columns that a sweep doesn't give."""
 
 RANGE_FORM = re.compile(r"([0-9]{1,15}):([0-9]{1,15})(?::(x?)([0-9]{1,15}))?")
-RANGE_FORMS = "first:last, first:last:step or first:last:xfactor, as 128:2048:128 or 128:2048:x2"
+RANGE_FORMS = "first:last, first:last:step or first:last:xfactor, such as 128:2048:128 or 128:2048:x2"
 
 MOST_NUMBERS = 10_000
 """A longer range is refused as a mistake."""
@@ -59,7 +59,7 @@ def expand(values: Values, usual: Values | None = None, shown: Values | None = N
     )
     lists = [_listed(key, value) for key, value in values.items()]
     if (number := math.prod(map(len, lists))) > MOST_POINTS:
-        raise WrongRequest(f"the grid has {number:,} points; a grid may have {MOST_POINTS:,}")
+        raise WrongRequest(f"the grid has {number:,} points; a grid may have at most {MOST_POINTS:,}")
     for combination in itertools.product(*lists):
         point = dict(zip(values, combination, strict=True))
         if "qk_scale" in point:
@@ -128,9 +128,9 @@ def numbers_of(key: str, text: str) -> list[int]:
     if first < 1 or by < (2 if factor else 1):
         rule = "must start at 1 or more, with a step of at least 1 or a factor of at least 2"
     elif last < first:
-        rule = f"is empty: the last number, {last}, is below the first, {first}"
+        rule = f"is empty, because its last number, {last}, is below its first, {first}"
     elif not factor and (last - first) // by >= MOST_NUMBERS:
-        rule = f"holds {(last - first) // by + 1:,} numbers; a range may hold {MOST_NUMBERS:,}"
+        rule = f"has {(last - first) // by + 1:,} numbers; a range may have at most {MOST_NUMBERS:,}"
     if rule:
         raise WrongRequest(f"{key} = {text} {rule}")
     if not factor:
@@ -216,7 +216,7 @@ def expand_models(grid: dict[str, Any]) -> list[dict[str, Any]]:
     if not names:
         raise WrongRequest("model = [] must hold at least one value")
     if unknown := [name for name in names if not isinstance(name, str) or name not in MODELS]:
-        hint = "; for a layer in a library's model: --layer timm:NAME[at=PATH]; the whole model: advise timm:NAME"
+        hint = "; for a layer of a library's model use --layer timm:NAME[at=PATH], for the whole model advise timm:NAME"
         raise WrongRequest(unknown_names("model", unknown, MODELS, PRINTED) + hint)
     rest = {key: value for key, value in grid.items() if key != "model"}
     for name in names:

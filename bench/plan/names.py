@@ -17,7 +17,7 @@ from bench.plan.invocation import short
 from bench.plan.layers import layer_of
 from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, SOURCES, VALUES, Name, name_of
 
-PRINTED = f"those of `{short()} list`"
+PRINTED = f"the names in `{short()} list`"
 """Where all names are listed, in place of a long list."""
 
 USUAL_ATTRIBUTES = {"implementation": "attend", "layer": "MyAttention", "model": "make"}
@@ -31,7 +31,7 @@ def check_texts(implementation: str, layer: str, *others: str) -> None:
         name_of(name)
     for text in (implementation, layer, *others):
         if CONTROLLING.search(text):
-            raise ValueError(f"the texts of a case must hold no control characters, got {text!r}")
+            raise ValueError(f"a case must not contain control characters, got {text!r}")
 
 
 def known_names() -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def misspelled(name: str, kind: str = "implementation") -> str:
         return ""
     right = path.name if path.is_absolute() or ".." in path.parts else ".".join(path.parts)
     return (
-        f"{kind} {name!r} must be spelled module:attribute, the module as Python imports it; "
+        f"{kind} {name!r} must be module:attribute, the module by its import name; "
         f"did you mean {right}:{attribute or USUAL_ATTRIBUTES[kind]}?"
     )
 
@@ -102,7 +102,7 @@ def mistake_of(name: str, path: Sequence[str], kind: str = "implementation") -> 
     near = "" if "." in module else suggestion(module, sorted(file.stem for file in Path().glob("*.py")))
     return (
         f"{kind} {parsed.base!r}: there is no module {module}; "
-        f"it must lie where you run the command ({Path.cwd()}) or on PYTHONPATH, or be installed here{near}"
+        f"put it in the current folder ({Path.cwd()}) or on PYTHONPATH, or install it{near}"
     )
 
 

@@ -16,7 +16,7 @@ OPTIONS = ("layer", "checkout", "python")
 SAME, DIFFER = "same", "differ"
 """Whether the sides' weights have the same names and shapes in the same order; if not, outputs aren't compared."""
 
-RULE = "a duel takes two sides, which differ in their implementation, --layer, --checkout or --python"
+RULE = "a duel takes two sides that differ in their implementation, --layer, --checkout or --python"
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ def sides_of(
     for option, values in given.items():
         is_pair = option in ("--checkout", "--python")
         if len(values) > 2 or (is_pair and len(values) == 1):
-            expected = "twice, first before and then after" if is_pair else "at most twice"
-            raise WrongRequest(f"{RULE}; give {option} {expected}; got {', '.join(values)}")
+            expected = "twice, before and then after" if is_pair else "at most twice"
+            raise WrongRequest(f"{RULE}; give {option} {expected}, got {', '.join(values)}")
     pairs = [(values * 2)[:2] if values else ("", "") for values in map(list, given.values())]
     differing = [option for option, (first, second) in zip(given, pairs, strict=True) if first != second]
     if not (differing or checkouts or pythons):
         said = " ".join([*names, *(f"--layer {each}" for each in layers)])
-        raise WrongRequest(f"{RULE}, got {said or 'nothing'}; to compare one with itself: {itself()}")
+        raise WrongRequest(f"{RULE}, got {said or 'nothing'}; compare one with itself by {itself()}")
     rows = pairs[0] if differing == ["an implementation"] else (BEFORE, AFTER)
     before, after = (Side(name, *values) for name, *values in zip(rows, *pairs, strict=True))
     return before, after

@@ -34,23 +34,23 @@ class Effort:
     """
 
     processes: int = setting(
-        3, "worker processes that measure each implementation; in a race, at least so many", example="K"
+        3, "worker processes that measure each implementation; a race may start more of them", example="K"
     )
     budget_s: float = setting(
-        12.0, "time for the rounds of a point in these processes", kind=ValueKind.SECONDS, example="12s"
+        12.0, "time for the rounds of a point over these processes", kind=ValueKind.SECONDS, example="12s"
     )
     race: bool = setting(
-        False, "give every implementation an equal share of the time, and all rows the same precision",
+        False, "give all implementations equal time, so that all rows are equally precise",
         switch="--no-race",
     )  # fmt: skip
     bound: float = setting(
-        0.02, "what the named implementation may cost before a race ends", kind=ValueKind.SHARE, example="2%"
+        0.02, "end a race once the implementation named is within this bound", kind=ValueKind.SHARE, example="2%"
     )
     within_s: float | None = setting(
-        None, "time after which a race ends", kind=ValueKind.SECONDS, example="4m", switch="--within"
+        None, "end a race after this time", kind=ValueKind.SECONDS, example="4m", switch="--within"
     )
     timeout_s: float = setting(
-        300.0, "time without a sign of life after which a case is given up", kind=ValueKind.SECONDS, example="5m"
+        300.0, "give up a case after this long without progress", kind=ValueKind.SECONDS, example="5m"
     )
     oversubscribe: bool = setting(False, "allow more threads than cores")
 
@@ -207,7 +207,7 @@ def _path(name_or_file: str) -> Path:
         return path
     if path.suffix == ".toml":
         raise WrongRequest(f"sweep file {name_or_file} does not exist")
-    raise unknown("sweep", name_or_file, [*shipped_names(), "a file of your own, as mine.toml"])
+    raise unknown("sweep", name_or_file, [*shipped_names(), "your own file, such as mine.toml"])
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise WrongRequest(f"is not TOML: {error}") from None
+        raise WrongRequest(f"must be valid TOML: {error}") from None
     except OSError as error:
         raise WrongRequest(f"can't be read: {error.strerror}") from None
     for key in document:
@@ -227,7 +227,7 @@ def _document(path: Path) -> dict[str, Any]:
     if not isinstance(defaults, dict):
         raise WrongRequest("defaults must be written as a table, [defaults]")
     if not grids:
-        raise WrongRequest("the sweep is empty: it must hold at least one [[grid]]")
+        raise WrongRequest("the sweep is empty; it must have at least one [[grid]]")
     return document
 
 
@@ -290,14 +290,14 @@ def _for_cpu(grids: Sequence[Values], cpu: Collection[str]) -> list[Values]:
     """Return the grids that apply to this CPU: it must have one of the flags in IF_CPU."""
     for grid in grids:
         if not isinstance(flags := grid.get(IF_CPU, []), list):
-            raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags, as /proc/cpuinfo has them")
+            raise WrongRequest(f"{IF_CPU} = {flags!r} must be a list of flags as in /proc/cpuinfo")
     own = [grid for grid in grids if IF_CPU not in grid or not {*grid[IF_CPU]}.isdisjoint(cpu)]
     return [{key: value for key, value in grid.items() if key != IF_CPU} for grid in own]
 
 
 def _implementations(given: object, baseline: object, path: Sequence[str] | None = None) -> tuple[str, ...]:
     if given is None:
-        raise WrongRequest(f"implementations is missing; expected a list of names of `{short()} list`")
+        raise WrongRequest(f"implementations is missing; expected a list of names in `{short()} list`")
     if not isinstance(given, list | tuple) or not given:
         raise WrongRequest(f"implementations = {given!r} must be a list of at least one name")
     missing = [] if baseline in given else [baseline]
@@ -324,5 +324,5 @@ def effort_of(values: Mapping[str, Any]) -> Effort:
     refuse(SETTINGS[key].mistake(value) for key, value in values.items())
     effort = Effort(**values)
     if effort.within_s is not None and not effort.race:
-        raise WrongRequest("within_s needs a race: with equal shares budget_s says how long a point takes")
+        raise WrongRequest("within_s needs a race; without one budget_s sets the time for each point")
     return effort

@@ -28,13 +28,13 @@ VERDICTS = {
     SLOWER: "slower by more than the margin",
     NEWLY_FAILING: "ok in BASE, not in NEW",
     MISSING: "only in BASE",
-    OPEN: "neither a change nor its absence is shown",
+    OPEN: "the interval is too wide to tell",
     NOT_MEASURED: "ok in neither run",
     NEW: "only in NEW",
     FIXED: "ok in NEW, not in BASE",
     FASTER: "faster by more than the margin",
-    EQUIVALENT: "any change is within the bounds of equivalence",
-    BASELINE: "1 by construction, not judged",
+    EQUIVALENT: f"any change is within {EQUIVALENCE:.0%}",
+    BASELINE: "1 by definition, not judged",
 }
 """The verdicts on a row of two runs with their meanings, worst first."""
 

@@ -77,7 +77,7 @@ def chosen(table: pd.DataFrame, selectors: Sequence[str], baseline: str) -> list
     """
     measured = table[table["status"] == "ok"]
     if measured.empty:
-        raise WrongRequest("the run holds no case that is ok")
+        raise WrongRequest("the run has no case that is ok")
     failed = {*cases(table[table["status"] != "ok"])}
     staged = measured.assign(implementation=GRAPH)
     candidates = pd.concat([measured, staged[[case not in failed for case in cases(staged)]]])
@@ -95,15 +95,14 @@ def agreeing(table: pd.DataFrame, selector: str) -> list[Case]:
     for condition in selector.split(","):
         column, equals, value = condition.partition("=")
         if not equals:
-            raise WrongRequest(f"--case {selector}: must be column=value,column=value…, got {condition!r}")
+            raise WrongRequest(f"--case {selector} must be column=value,column=value…, got {condition!r}")
         if column not in CASE_COLUMNS:
             raise unknown("column", column, CASE_COLUMNS)
         matching = table[table[column].astype("string") == value]
         if matching.empty:
             values = ", ".join(table[column].astype("string").dropna().unique()) or "nothing"
             raise WrongRequest(
-                f"--case {selector}: no case of the run that is ok agrees with {condition}; "
-                f"the others have {column} = {values}"
+                f"--case {selector}: no case that is ok matches {condition}; expected {column} = {values}"
             )
         table = matching
     return list(dict.fromkeys(cases(table)))

@@ -30,7 +30,7 @@ BACKENDS = {
 }
 """The backend of each setting that allows only one."""
 
-REASONS = {"same": "the same kernels as the model as it is"}
+REASONS = {"same": "runs the same kernels as as_is"}
 """Why a setting was not measured, for statuses that don't say so."""
 
 FUNCTION, HEADS = "F.scaled_dot_product_attention", "nn.MultiheadAttention"
@@ -73,7 +73,7 @@ def stopped(advice: Advice) -> list[Block]:
 def after(advice: Advice) -> list[Block]:
     """Return the table of settings, the recommendation and its lines to paste."""
     if not advice.rows:
-        return [Lines(["Not measured in this time. A longer --within measures it."], WARNING)]
+        return [Lines(["Not measured in this time. Use a longer --within."], WARNING)]
     settings = [advice.rows[each["name"]] for each in advice.alternatives if each["status"] == "ok"]
     bound = [advice.chosen] if advice.chosen.get("host_s") and launch_bound(advice.chosen) else []
     return [
@@ -157,7 +157,7 @@ def bound(advice: Advice) -> str:
         return f"{what} when traced; the model itself runs whole layers as one operator, so settings change more"
     high = advice.bound.high if advice.bound.is_known else advice.bound.value
     if not high <= MOST_FACTOR * advice.bound.value:
-        return f"{what}, and nothing bounds what a setting can gain"
+        return f"{what}, but the gain of a setting has no known bound"
     gain = "speed up the model" if high < NO_GAIN else f"gain more than {times(high)}"
     return f"{what}, so no attention setting can {gain}"
 
@@ -196,9 +196,9 @@ def recommendation(advice: Advice) -> str:
     graph = f"{GRAPH}, the traced model unchanged, is {alone or 'not known'}"
     cost = "the fastest" if of.standing == FASTEST else f"within {within(of)} of the fastest"
     if of.standing == NOTHING:
-        return f"Nothing was compared: as_is is {advice.as_is['status']}: {advice.as_is['detail']}"
+        return f"Nothing was compared, because as_is ended as {advice.as_is['status']}: {advice.as_is['detail']}"
     if of.standing == ALONE:
-        return "Keep the model as it is: no other setting was measured."
+        return "Keep the model as it is, because no other setting was measured."
     if advice.is_disturbed:
         return "Not decided: other processes disturbed most samples. Close them and run again."
     if not of.is_decided:
@@ -211,7 +211,7 @@ def recommendation(advice: Advice) -> str:
     if not advice.by_graph:
         return use
     is_known = any(_has_line(kind.core) for kind in advice.layers)
-    how = "Write the lines above in the source." if is_known else "There is no line to write for it yet."
+    how = "Put the lines above into the source." if is_known else "There are no lines to propose for it yet."
     return f"{use} It was measured in the traced model ({graph}). {how}"
 
 
@@ -219,10 +219,10 @@ def rewriting(advice: Advice) -> list[str]:
     """Return what can replace cores that the model computes inline, or what prevents it."""
     cores = [kind.core for kind in advice.layers]
     obstacles = dict.fromkeys(core.obstacle for core in cores if core.obstacle)
-    lines = [f"nothing can take the place of a core here: {each}" for each in obstacles]
+    lines = [f"this core can't be replaced: {each}" for each in obstacles]
     narrow = {(core.shapes[0][-1], core.shapes[2][-1]) for core in cores if core.shapes[2][-1] < core.shapes[0][-1]}
     lines += [
-        f"values have {of_v} channels and queries {of_q}: values padded to {of_q} may let a fused kernel run"
+        f"values have {of_v} channels, but queries have {of_q}; padding values to {of_q} may allow a fused kernel"
         for of_q, of_v in sorted(narrow)
     ]
     places = dict.fromkeys(core.lines for core in cores if _has_line(core)) if advice.is_inline else {}
@@ -250,14 +250,14 @@ def proposal(core: Core) -> list[str]:
     if core.is_fused or core.obstacle:
         return []
     if core.class_name == HEADS:
-        return [f"# {core.lines}: {HEADS} calls {FUNCTION} if it is given need_weights=False"]
+        return [f"# {core.lines}: {HEADS} calls {FUNCTION} with need_weights=False"]
     mask = ["is_causal=True"] if core.is_causal else ["attn_mask=mask"] if core.mask else []
     q, k, v = map(list, core.shapes)
     notes = [f"in place of {core.lines or 'the core'}: {core.dtype} q {q}, k {k}, v {v}"]
     if core.mask and not core.is_causal:
-        notes.append(f"mask, in this call: {core.mask}; it is added to scores, or True where they count")
+        notes.append(f"mask in this call: {core.mask}; it is added to scores, or True keeps them")
     if core.unread:
-        notes.append(f"return None for the weights at {core.unread}: nothing reads them")
+        notes.append(f"return None for the weights at {core.unread}, because nothing reads them")
     return [
         f"{FUNCTION}({', '.join(['q', 'k', 'v', *mask, f'scale={core.scale:.6g}'])})",
         *(f"# {each}" for each in notes),

@@ -31,7 +31,7 @@ def sentences(whole: pd.DataFrame) -> list[str]:
     if lost := int(((whole["implementation"] == CONTROL) & (whole["status"] != "ok")).sum()):
         told.append(f"The control, which runs the baseline again, failed at {counted(lost, 'point')}: see results.csv.")
     if rows and all(row["slowdown_high"] is None and row["processes"] == 1 for row in rows):
-        told.append("One process gives no interval: --processes 2 gives one.")
+        told.append("One process gives no interval. Use --processes 2 or more.")
     others = [flag for flag in number if flag not in UNSAID]
     told += [
         f"{counted(number[flag], 'case')}: {flag.meaning}{f': {flag.advice}' * bool(flag.advice)}." for flag in others

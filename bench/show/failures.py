@@ -66,7 +66,7 @@ def table(points: Sequence[At], longest: int = LONGEST_REASON) -> list[Lines | T
     labels = {at.point: at.label for at in points}
     told = reasons(odd)
     if waiting := [at for at in points if at.waits]:
-        told.append(Reason("not tried", "the run has not come to it", ("all",), tuple(at.point for at in waiting)))
+        told.append(Reason("not tried", "the run has not reached it", ("all",), tuple(at.point for at in waiting)))
     if not told:
         return []
     lost = sum(row["status"] != "ok" for row in rows) + sum(at.waits for at in points)

@@ -124,8 +124,8 @@ def go_on(command: str, effort: Effort, points: Sequence[At]) -> list[str]:
     if not any(at.waits or at.choice.standing == UNDECIDED for at in points):
         return []
     if effort.race:
-        return [f"Go on: {command} --within {math.ceil(2 * effort.seconds(len(points)))}s"]
-    return [f"Go on: {command} --extend --processes {2 * effort.processes}"]
+        return [f"Continue: {command} --within {math.ceil(2 * effort.seconds(len(points)))}s"]
+    return [f"Continue: {command} --extend --processes {2 * effort.processes}"]
 
 
 def log_line(at: At, position: int, total: int, left: str, baseline: str | None) -> str:

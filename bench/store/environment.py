@@ -63,7 +63,7 @@ def load(run: Path) -> Environment | None:
     try:
         return decode(Environment, path.read_bytes())
     except ValueError as error:
-        raise WrongRequest(f"{path} is no environment of attention-bench ({error})") from None
+        raise WrongRequest(f"{path} is not an environment of attention-bench ({error})") from None
 
 
 def differences(base: Environment, new: Environment) -> list[str]:

@@ -102,9 +102,9 @@ class Lock:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
-            raise WrongRequest(f"the run folder {self._folder} can't be made: there is a file in its place") from None
+            raise WrongRequest(f"the run folder {self._folder} can't be created: a file is in its place") from None
         except OSError as error:
-            raise CannotWrite(f"the run folder {self._folder} can't be made: {error.strerror}") from None
+            raise CannotWrite(f"the run folder {self._folder} can't be created: {error.strerror}") from None
         with refusing(f"the run folder {self._folder} can't be written", CannotWrite):
             self._acquire()
             for left in self._folder.glob(f".*{PART}"):
@@ -116,7 +116,7 @@ class Lock:
             self._lock.acquire()
         except Timeout:
             raise WrongRequest(
-                f"{self._folder} is being written by {self._holder()}; wait for its end, or use another folder"
+                f"{self._folder} is being written by {self._holder()}; wait until it ends, or use another folder"
             ) from None
         with contextlib.suppress(OSError):  # the disk may be full
             self.path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")

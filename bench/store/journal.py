@@ -23,7 +23,7 @@ PLAN_LINE = re.compile(rb'\{"schema_version":\d+,"plan":')
 MOST_NAMED = 3
 """The most lines that are named for one fault; the others are counted."""
 
-REPEATED = "of a case and process that already stand above, so it doesn't count"
+REPEATED = "ignored, because earlier lines have the same case and process"
 
 
 @dataclass
@@ -116,7 +116,7 @@ def _sort(lines: Iterable[bytes], contents: Contents) -> None:
         except WrongRequest as error:
             raise WrongRequest(f"{contents.path}: line {number}: {error}") from None
         except ValueError as error:
-            contents.faults.setdefault(f"no record of attention-bench ({error})", []).append(number)
+            contents.faults.setdefault(f"ignored as invalid ({error})", []).append(number)
             continue
         if (record.case, record.process) in known:
             contents.faults.setdefault(REPEATED, []).append(number)

@@ -74,7 +74,7 @@ def of(contents: Contents) -> Sweep | None:
     try:
         return _sweep(decode(_Line, contents.plan).plan) if contents.plan else None
     except ValueError as error:
-        raise WrongRequest(f"{contents.path} holds no plan of attention-bench ({error})") from None
+        raise WrongRequest(f"{contents.path} has an invalid plan ({error})") from None
 
 
 def continued(
@@ -93,12 +93,12 @@ def continued(
     if own is None:
         return asked
     if extend and (asked.shard or own.shard):
-        raise WrongRequest("--extend and --shard don't go together: a longer sweep has other shards")
+        raise WrongRequest("--extend can't be used with --shard, because a longer sweep has other shards")
     if extend:
         return _union(own, asked, folder)
     if differences := list(_differences(own, asked)):
         facts = "; ".join(differences)
-        raise WrongRequest(f"{folder} holds another sweep, here against what is asked for: {facts}; {way_out}")
+        raise WrongRequest(f"{folder} has a different sweep (own against requested): {facts}; {way_out}")
     wishes = {name: getattr(asked.effort, name) for name in WISHES}
     return dataclasses.replace(own, effort=dataclasses.replace(own.effort, **wishes))
 
@@ -111,7 +111,8 @@ def wanted(asked: Request) -> Sweep:
     own = load(asked.run) if asked.run else None
     if own is None or asked.run is None:
         if asked.extend:
-            raise WrongRequest(f"--extend adds to a run, and {asked.run or 'without --run DIR there'} is none")
+            missing = f"{asked.run} is not a run" if asked.run else "name it with --run DIR"
+            raise WrongRequest(f"--extend needs a run to add to; {missing}")
         return load_sweep(asked)
     sweep = load_sweep(asked) if asked.sweep else _changed(own, asked)
     return continued(sweep, own, asked.run, extend=asked.extend, way_out=WAYS_OUT)
@@ -134,8 +135,7 @@ def _changed(own: Sweep, asked: Request) -> Sweep:
 def _union(own: Sweep, asked: Sweep, folder: Path) -> Sweep:
     if own.baseline != asked.baseline:
         raise WrongRequest(
-            f"{folder} has the baseline {own.baseline}, asked for is {asked.baseline}: "
-            "ratios to both don't go into one table; use another folder"
+            f"{folder} has the baseline {own.baseline}, but {asked.baseline} is requested; use another folder"
         )
     effort = dataclasses.replace(asked.effort, processes=max(own.effort.processes, asked.effort.processes))
     return dataclasses.replace(

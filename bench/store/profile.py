@@ -138,7 +138,7 @@ def _read(path: Path) -> Profile:
     except WrongRequest as error:
         raise WrongRequest(f"{path}: {error}") from None
     except (OSError, ValueError) as error:
-        raise WrongRequest(f"{path} is no profile of attention-bench ({error})") from None
+        raise WrongRequest(f"{path} is not a profile of attention-bench ({error})") from None
 
 
 def _parts(path: Path) -> list[str | int]:

@@ -152,8 +152,8 @@ def check_version(version: int) -> None:
     if version != SCHEMA_VERSION:
         reader = "update the suite"
         if version < SCHEMA_VERSION:
-            reader = "the suite that wrote it reads it, at the commit that environment.json names"
-        raise WrongRequest(f"schema_version is {version} and this suite reads {SCHEMA_VERSION} alone: {reader}")
+            reader = "read it with the suite that wrote it, at the commit in environment.json"
+        raise WrongRequest(f"schema_version is {version}, but this suite reads only {SCHEMA_VERSION}; {reader}")
 
 
 Line: Any = msgspec.defstruct(

@@ -117,7 +117,7 @@ def load(path: str | Path) -> pd.DataFrame:
     except FileNotFoundError:
         raise WrongRequest(f"{file} does not exist; expected a run folder or a {RESULTS}") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise WrongRequest(f"{file} is no results file: {str(error).strip().splitlines()[0]}") from None
+        raise WrongRequest(f"{file} is not a results file: {str(error).strip().splitlines()[0]}") from None
     except OSError as error:
         raise WrongRequest(f"{file} can't be read: {error.strerror}") from None
     return _typed(file, raw)
@@ -125,11 +125,11 @@ def load(path: str | Path) -> pd.DataFrame:
 
 def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
     if "schema_version" not in raw.columns:
-        raise WrongRequest(f"{file} is no results file: the column schema_version is missing")
+        raise WrongRequest(f"{file} is not a results file: the column schema_version is missing")
     if raw.empty:
-        raise WrongRequest(f"{file} holds no rows")
+        raise WrongRequest(f"{file} has no rows")
     try:
-        anew = f"write it anew from the run's journal: {suite()} summarise RUN"
+        anew = f"rewrite it from the run's journal with {suite()} summarise RUN"
         versions = raw["schema_version"].astype(int)
         for version in sorted({*versions}):
             check_version(version)
@@ -141,7 +141,7 @@ def _typed(file: Path, raw: pd.DataFrame) -> pd.DataFrame:
     except WrongRequest as error:
         raise WrongRequest(f"{file}: {error}") from None
     except (ValueError, TypeError, OverflowError) as error:
-        raise WrongRequest(f"{file} is no results file: {error}") from None
+        raise WrongRequest(f"{file} is not a results file: {error}") from None
 
 
 def baseline_of(table: pd.DataFrame) -> str | None:

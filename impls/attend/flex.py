@@ -50,7 +50,7 @@ def _masking(attn_mask: Tensor) -> Callable[..., Tensor]:
     Raises `Unsupported` if the mask needs a gradient on the CPU, where flex_attention has none.
     """
     if attn_mask.device.type == "cpu" and attn_mask.requires_grad and torch.is_grad_enabled():
-        raise Unsupported("FlexAttention does not support backward on CPU, and attn_mask requires a gradient")
+        raise Unsupported("FlexAttention does not support backward on CPU, but attn_mask requires a gradient")
 
     def hide(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return torch.where(attn_mask[batch, head, query, key], score, float("-inf"))

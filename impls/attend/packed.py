@@ -36,7 +36,7 @@ def attend_nested(
     Source: `torch.nested`, PyTorch documentation.
     """
     if mask == CAUSAL and q.device.type == "cpu":
-        raise Unsupported("torch computes nested tensors with a causal mask on a GPU alone")
+        raise Unsupported("torch computes nested tensors with a causal mask only on a GPU")
     offsets, bounds = packing.made
     qs, ks, vs = (
         torch.nested.nested_tensor_from_jagged(each[0].transpose(0, 1).contiguous(), offsets, **bounds).transpose(1, 2)
@@ -73,7 +73,7 @@ def attend_varlen(
 
 def _check_varlen(q: Tensor) -> None:
     if q.device.type == "cpu":
-        raise Unsupported("torch.nn.attention.varlen computes on a GPU alone")
+        raise Unsupported("torch.nn.attention.varlen runs only on a GPU")
     if q.dtype.itemsize > 2:  # bytes
         raise Unsupported(f"torch.nn.attention.varlen needs bfloat16 or float16, got {q.dtype}")
 

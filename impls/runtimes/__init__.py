@@ -50,7 +50,7 @@ class Runtime(ABC):
     def build(self, *xs: Tensor) -> None:
         """Build the layer for inputs like these. Raises Unsupported if gradients are on, and the runtime's errors."""
         if torch.is_grad_enabled():
-            raise Unsupported(f"{self.title} is used for inference alone")
+            raise Unsupported(f"{self.title} is used only for inference")
         with torch.inference_mode(False), torch.no_grad():
             self.compile(*(torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in xs))
         self._form = [(x.shape, x.dtype) for x in xs]

@@ -12,7 +12,7 @@ from impls.contract import Implementation, Unsupported, mask_of
 from impls.layers.attention import Attention
 from impls.layers.vit import ViTAttention
 
-FEATURES = "context, bias, norms of queries and keys, rotary embedding, fewer heads of keys and windows"
+FEATURES = "context, bias, norms of queries and keys, rotary embedding, fewer heads of keys or windows"
 """The features that a layer may not have, for messages."""
 
 
@@ -43,7 +43,7 @@ def _adapt(layer: nn.Module, *, need_weights: bool) -> Implementation:
     if not isinstance(layer, ViTAttention | Attention):
         raise Unsupported(f"no adapter from {type(layer).__name__} to nn.MultiheadAttention")
     if isinstance(layer, Attention) and not _is_plain(layer):
-        raise Unsupported(f"nn.MultiheadAttention is used without {FEATURES}")
+        raise Unsupported(f"nn.MultiheadAttention is used only for layers without {FEATURES}")
     chan = layer.proj.in_features
     if layer.qkv.in_features != chan:
         raise Unsupported(f"nn.MultiheadAttention needs token_len = channels, got {layer.qkv.in_features} and {chan}")

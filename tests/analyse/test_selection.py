@@ -52,7 +52,7 @@ def test_rows_of_which_it_is_true_are_kept(expression: str, kept: list[str]) -> 
     ("expression", "words"),
     [
         ("num_token >= 577", "unknown column 'num_token'"),
-        ("implementation == sdpa", "a text stands in quotes"),
+        ("implementation == sdpa", "put text values in quotes"),
         ("__import__ == 1", "unknown column '__import__'"),
         *((text, "must be columns compared by ==") for text in (
             "", "num_tokens", "num_tokens = 577", "num_tokens >=", "1 == 1", "not num_tokens", "@table", "batch == @x",

@@ -241,7 +241,7 @@ def test_what_was_measured_before_a_process_died_counts(status: str, good: int) 
     assert table["status"]["eager"] == "ok"
     if good == 2 and status in ("oom", "timeout", "crashed"):
         assert row[["status", "processes", "rounds", "speedup"]].tolist() == ["ok", 2, 2, 1.0]
-        assert row["detail"] == f"{status} after 2 processes, which count: why"
+        assert row["detail"] == f"{status} after 2 processes that succeeded: why"
     else:
         assert (row["status"], row["detail"]) == (status, f"in 1 of {good + 1} processes: why")
         assert row[["latency_s", "speedup"]].isna().all()
@@ -257,7 +257,7 @@ def test_a_failure_counts_until_its_case_was_tried_again() -> None:
     row = row_of("sdpa", *after)
     assert (row["status"], row["processes"], pd.notna(row["speedup"])) == ("ok", 2, True)
     again = record("sdpa", process=3, status="timeout", detail="silent", samples=Samples())
-    assert by_name(*after, again)["detail"]["sdpa"] == "timeout after 2 processes, which count: silent"
+    assert by_name(*after, again)["detail"]["sdpa"] == "timeout after 2 processes that succeeded: silent"
 
 
 # variances that are pooled over a run

@@ -80,12 +80,12 @@ def test_no_memory_for_a_look_ends_with_1(
     made_up()
 
     def look(*_: Any, **__: Any) -> None:
-        raise NotSeen("timm:vit could not be looked at: oom: not enough memory")
+        raise NotSeen("timm:vit could not be inspected: oom: not enough memory")
 
     monkeypatch.setattr(advise, "look", look)
     assert main(["advise", NAMED]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "could not be looked at: oom: not enough memory" in line
+    assert "could not be inspected: oom: not enough memory" in line
 
 
 def test_a_small_share_ends_after_the_look(made_up: Asked, tmp_path: Path, printed: Printed) -> None:

@@ -48,8 +48,8 @@ PYTHONS = ["--python", sys.executable, "--python", sys.executable]
     [
         ("nothing", "Exec format error"),
         ("#!/bin/sh\nno_such", "not found"),
-        (f'#!/bin/sh\nexec {sys.executable} -S "$@"', "must have torch 2.11 or newer, and it has none"),
-        ("#!/bin/sh\necho 2.9.0", "must have torch 2.11 or newer, and it has 2.9.0"),
+        (f'#!/bin/sh\nexec {sys.executable} -S "$@"', "must have torch 2.11 or newer, but it has none"),
+        ("#!/bin/sh\necho 2.9.0", "must have torch 2.11 or newer, but it has 2.9.0"),
     ],
 )
 def test_an_interpreter_needs_a_new_torch(program: str, reason: str, tmp_path: Path, refused: Printed) -> None:

@@ -162,7 +162,7 @@ def test_what_cannot_be_compared_ends_with_3(base: Path, tmp_path: Path, refused
     line = refused("compare", base, folder(tmp_path / "other", cores=8), status=3)
     assert "cores: 2 against 8; --force" in line
     alone = folder(tmp_path / "alone", {"eager": 1.0})
-    assert "share no case with a speed-up" in refused("compare", base, alone, status=3)
+    assert "share no case, besides the baseline, that has a speed-up" in refused("compare", base, alone, status=3)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -195,9 +195,9 @@ def test_the_page_lies_in_the_folder_of_the_run(run: Path, printed: Printed, ref
     """The command prints the path of the page; a table, or a run without rows, has none."""
     assert printed("report", run).strip() == str(run / PAGE)
     assert "sdpa" in (run / PAGE).read_text()
-    assert "expected a run folder" in refused("report", run / table.RESULTS)
+    assert "is a file, but the report needs the run folder" in refused("report", run / table.RESULTS)
     (run / JOURNAL).write_bytes(b"")
-    assert "holds no rows" in refused("report", run)
+    assert "has no rows" in refused("report", run)
 
 
 def test_shards_of_one_machine_are_a_run(tmp_path: Path, printed: Printed) -> None:
@@ -231,5 +231,5 @@ def test_a_journal_in_which_no_line_counts_replaces_nothing(tmp_path: Path, caps
     assert main(["summarise", str(run)]) == 2
     fault, refusal = capsys.readouterr().err.splitlines()
     assert f"lines 1, 2, 3 and {len(lines) - 3} more" in fault
-    assert "holds no line that counts; results.csv stays as it is" in refusal
+    assert "has no valid line; results.csv is unchanged" in refusal
     assert {path: path.read_bytes() for path in run.iterdir() if path.is_file()} == before

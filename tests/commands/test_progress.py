@@ -85,7 +85,7 @@ class Shown:
         (RACE, "a race to 5% within 1m"),
         (
             dataclasses.replace(RACE, effort=Effort(race=True, within_s=5, budget_s=4)),
-            "warning: 5s is too short: the first rounds of 2 points take 8s, so some points wait",
+            "warning: 5s is too short, because the first rounds of 2 points take 8s; some points will be",
         ),
     ],
     ids=["control", "race", "too short"],

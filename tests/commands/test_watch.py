@@ -87,7 +87,7 @@ def test_a_version_is_judged_beside_the_baseline_and_the_last_one(
     tries = scripted({"eager": 2.0, "k_save_1:adapt": 1.0, "k_save_2:adapt": 1.1})
     assert watch._tried(tries, "k_save_2:adapt", "k_save_1:adapt", "eager")
     right, judged = capsys.readouterr().out.splitlines()
-    assert "right, error 1e-07: bmm; its import takes 3 s" in right
+    assert "correct, error 1e-07: bmm; its import takes 3 s" in right
     assert "faster than eager: 1.8" in judged
     assert "slower than the last version: 0.9" in judged
     assert not watch._tried(tries, "k_save_3:adapt", "k_save_1:adapt", "eager")
@@ -113,6 +113,6 @@ def test_a_kernel_is_measured_as_often_as_it_is_saved(
     shape = ["--batch", "2", "--num-tokens", "7", "--channels", "12", "--num-heads", "2"]
     assert main(["watch", "watched_kernel:adapt", *shape]) == 0
     said = capsys.readouterr().out
-    assert "right, error" in said
+    assert "correct, error" in said
     assert "tokens 3 to 6" in said
     assert "bench duel eager watched_kernel:adapt" in said

@@ -38,8 +38,8 @@ def on(*points: Point) -> Sweep:
 @pytest.mark.parametrize(
     ("cuda", "hip", "gpus", "rule"),
     [
-        ("", "6.4", [], "(torch 2.13.0 is built for HIP: only NVIDIA GPUs are measured); expected cpu"),
-        ("13.0", "", ["A"], "(NVIDIA GPUs that this process sees: cuda:0); expected cpu or cuda:0"),
+        ("", "6.4", [], "(torch 2.13.0 is built for HIP, but only NVIDIA GPUs are measured); expected cpu"),
+        ("13.0", "", ["A"], "(visible NVIDIA GPUs: cuda:0); expected cpu or cuda:0"),
     ],
 )
 def test_a_gpu_that_is_not_there_is_refused(
@@ -51,7 +51,7 @@ def test_a_gpu_that_is_not_there_is_refused(
     monkeypatch.setattr(facts, "torch_hip", lambda: hip)
     monkeypatch.setattr(nvml, "gpus", lambda: gpus)
     away = point(device="cuda:1", timing="device-cold")
-    assert refusal(check_devices, on(away)).startswith(f"device = cuda:1 can't be used here {rule}; docs/gpu.md")
+    assert refusal(check_devices, on(away)).startswith(f"device = cuda:1 can't be used here {rule}; for a torch ")
     check_devices(on(away, point()))
     monkeypatch.setattr(facts, "torch_cuda", lambda: "13.0")
     monkeypatch.setattr(nvml, "gpus", lambda: ["A", "A"])

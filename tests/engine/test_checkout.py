@@ -111,7 +111,7 @@ def test_what_is_no_checkout_is_refused(repository: Path, tmp_path: Path) -> Non
     for given, words in (
         (f"{repository}@nosuch", "has no revision 'nosuch'; expected a branch, tag or commit"),
         (f"{repository / 'new'}@first", "can't be written"),
-        (f"{plain}@main", "is in no git repository"),
+        (f"{plain}@main", "must be in a git repository"),
         (str(tmp_path / "nowhere"), f"there is no folder {tmp_path / 'nowhere'}"),
     ):
         said = refusal(checked_out, given, tmp_path)

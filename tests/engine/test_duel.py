@@ -221,7 +221,7 @@ def test_the_second_side_is_judged_by_the_first_if_weights_are_the_same(
 @pytest.mark.parametrize(
     ("described", "status", "detail"),
     [
-        (({}, {"output": [2, 8, 12]}), "incorrect", "after has an output of shape [2, 8, 12], before of [2, 7, 12]"),
+        (({}, {"output": [2, 8, 12]}), "incorrect", "after has output shape [2, 8, 12], but before has [2, 7, 12]"),
         (({}, DIED), "crashed", "after ended with exit status 7"),
         ((RAISED, {}), "error", "before raises: RuntimeError: no (mine.py, line 3)"),
     ],

@@ -26,7 +26,7 @@ def test_the_cores_of_the_samples_in_the_middle_count(count: int, objects: bool)
     claims = sampled(0.1, 0.1, 10 - count)
     for _ in range(count):
         claims.add(0.08, 0.08, 0.1)
-    assert ("cores, and threads is 1" in claims.of_all(threads=1)) is objects
+    assert ("cores, but threads is 1" in claims.of_all(threads=1)) is objects
 
 
 def test_a_timing_of_one_short_call_is_worked_on_one_core() -> None:

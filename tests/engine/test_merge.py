@@ -94,12 +94,12 @@ def test_the_same_shard_again_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("second", "words"),
     [
-        ({"seed": "again"}, "{one} and {two} hold two records of .*process 0"),
+        ({"seed": "again"}, "{one} and {two} both have .*process 0, so they"),
         (
             {"of": records.environment(torch="2.14.0")},
-            r"{one} and {two} were measured under other conditions \(torch: '2.13.0' against '2.14.0'\).*compare",
+            r"{one} and {two} were measured under different conditions \(torch: '2.13.0' against '2.14.0'\).*compare",
         ),
-        ({"sweep": dataclasses.replace(SWEEP, baseline="sdpa")}, "of two sweeps: they differ in baseline;"),
+        ({"sweep": dataclasses.replace(SWEEP, baseline="sdpa")}, "different sweeps: they differ in baseline;"),
     ],
     ids=["measured twice", "unlike nodes", "two sweeps"],
 )
@@ -116,5 +116,5 @@ def test_what_is_no_run_is_refused(tmp_path: Path, lacking: str) -> None:
     """The line names the folder and the file."""
     folder = run(tmp_path / "one")
     (folder / lacking).unlink()
-    assert f"{folder} is no run that can be merged" in refusal(merge, tmp_path / "out", [folder])
+    assert f"{folder} can't be merged, because it has no " in refusal(merge, tmp_path / "out", [folder])
     assert not (tmp_path / "out").exists()

@@ -80,8 +80,8 @@ def test_each_implementation_has_a_process_of_its_own(servers: Pool) -> None:
 
 
 OBJECTIONS = {
-    "test:fast_clock": ("error", "clock disagrees"),  # it claims more time than the engine waited
-    "test:two_cores": ("error", "worked on 2.0 cores, and threads is 1"),
+    "test:fast_clock": ("error", "so its clock is wrong"),  # it claims more time than the engine waited
+    "test:two_cores": ("error", "used 2.0 cores, but threads is 1"),
     "test:loses_a_timing": ("crashed", "sent a sample of 2 timings, expected 3"),
 }
 
@@ -230,7 +230,7 @@ def test_a_process_that_works_while_it_waits_is_named(servers: Pool, monkeypatch
     monkeypatch.setattr(Worker, "cpu_s", property(lambda each: monotonic.now_s() if each in spinning else 0.0))
     eager, sdpa = measured(servers, "eager", "sdpa", length=Length(1.0, 12)).values()
     assert (eager.status, sdpa.status) == ("ok", "ok")
-    assert "used 100% of a core while others were sampled" in sdpa.detail
+    assert "used 100% of a core while others were timed" in sdpa.detail
     assert eager.detail == ""
 
 

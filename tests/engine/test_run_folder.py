@@ -125,7 +125,7 @@ def test_what_a_kill_left_is_passed_over_and_said(tmp_path: Path) -> None:
         file.write(b'{"schema')
     run = opened(tmp_path)
     (notice,) = run.warnings
-    assert f"{journal.JOURNAL}: line 3 is no record" in notice
+    assert f"{journal.JOURNAL}: line 3 is ignored as invalid (" in notice
     kept(run, "sdpa")
     run.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == [ENVIRONMENT, journal.JOURNAL, RESULTS]
@@ -150,6 +150,6 @@ def test_records_of_two_environments_are_never_mixed(tmp_path: Path) -> None:
     path.write_bytes(planned + b"".join(encode_line(each) + b"\n" for each in elsewhere[:1] + lines[1:]))
     (tmp_path / ENVIRONMENT).unlink()
     before = path.read_bytes()
-    with pytest.raises(WrongRequest, match=rf"1 of 0123456789ab; this is {own}"):
+    with pytest.raises(WrongRequest, match=rf"environment \(1 of 0123456789ab\), but this is {own};"):
         opened(tmp_path)
     assert path.read_bytes() == before

@@ -119,7 +119,7 @@ def test_an_attend_gets_the_mask_and_the_options_that_it_declares() -> None:
 
 def test_a_mask_is_none_or_causal_and_declared() -> None:
     """Otherwise a user's layer is refused, with the core in the reason. A tensor of that name isn't such a mask."""
-    with pytest.raises(Unsupported, match="mask = padding is no value of the keyword mask, which is causal"):
+    with pytest.raises(Unsupported, match="mask = padding can't be passed as the keyword mask, which must be causal"):
         masked(masked_zero, "padding")
     with pytest.raises(Unsupported, match="zero does not declare the keyword mask"):
         with_attend(zero)(ViTAttention(8, 8, 2, mask="causal"))

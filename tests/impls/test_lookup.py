@@ -167,7 +167,7 @@ def test_what_is_lacking_is_said_before_anything_is_imported(monkeypatch: pytest
     for name, reason in {
         "openvino": "openvino is not installed; pip install openvino",
         "onnxruntime": "onnxruntime is not installed; pip install onnxruntime onnx onnxscript",
-        "sdpa_fa4": "it runs on a GPU alone",
+        "sdpa_fa4": "it runs only on a GPU",
     }.items():
         with pytest.raises(Unsupported) as refusal:
             build(ViTAttention(8, 8, 2), name)

@@ -143,5 +143,5 @@ def test_a_causal_mask_needs_as_many_keys_as_queries() -> None:
     core = packages.flash_attn(Core(16, 2, mask="causal", num_tokens=5))
     with pytest.raises(Unsupported, match="as many keys as queries"):
         core(normal(1, 2, 5, 8), *normal(2, 1, 2, 6, 8))
-    with pytest.raises(Unsupported, match="runs on a GPU alone"):
+    with pytest.raises(Unsupported, match="runs only on a GPU"):
         build(ViTAttention(8, 8, 2), "flash_attn")

@@ -69,5 +69,5 @@ def test_a_runtime_is_built_once_for_each_form() -> None:
             x = normal(2, tokens, 8)
             assert error(runtime(x), layer, x) < 5e-5
     assert forms == [(2, 5, 8), (2, 7, 8)]
-    with pytest.raises(impls.Unsupported, match="NumPy is used for inference alone"):
+    with pytest.raises(impls.Unsupported, match="NumPy is used only for inference"):
         runtime(normal(2, 9, 8))

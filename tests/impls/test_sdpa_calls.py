@@ -14,9 +14,9 @@ from tests import tiny_models
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"attn_mask": torch.zeros(5, 5)}, "a mask tensor, and this attend declares no keyword attn_mask"),
-        ({"is_causal": True}, "a causal mask, and this attend declares no keyword mask"),
-        ({"dropout_p": 0.1}, "dropout, and this attend declares no keyword dropout_p"),
+        ({"attn_mask": torch.zeros(5, 5)}, "a mask tensor, but this attend declares no keyword attn_mask"),
+        ({"is_causal": True}, "a causal mask, but this attend declares no keyword mask"),
+        ({"dropout_p": 0.1}, "dropout, but this attend declares no keyword dropout_p"),
     ],
 )
 def test_what_an_attend_does_not_declare_is_refused(options: dict[str, object], words: str) -> None:

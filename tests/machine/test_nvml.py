@@ -119,6 +119,6 @@ def test_another_process_is_named_before_a_run_and_at_its_end(monkeypatch: pytes
 
 def test_work_of_a_process_that_is_not_seen_is_named() -> None:
     """Only if NVML lists no process: else they are the reason, and if they are this run's, all is well."""
-    assert "was at work 60% of the time" in replace(A_GPU, load=0.6).in_use
+    assert "was busy 60% of the time" in replace(A_GPU, load=0.6).in_use
     assert replace(A_GPU, load=0.6, processes=(os.getpid(),)).in_use == ""
     assert replace(A_GPU, load=0.01).in_use == replace(A_GPU, load=None).in_use == ""

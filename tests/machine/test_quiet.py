@@ -31,8 +31,8 @@ def test_a_busy_neighbour_is_seen() -> None:
         (0.3, 1, 2, ["other processes use 0.3 of 2 cores"]),
         (0.3, 2, 2, ["other processes use 0.3 cores"]),
         (1.0, 2, 2, ["or use --threads 1"]),
-        (1.0, 1, 1, ["asks for the only one: ", "only one core can be used"]),
-        (0.0, 1, 1, ["only one core can be used"]),
+        (1.0, 1, 1, ["needs the only one. ", "only one core is available"]),
+        (0.0, 1, 1, ["only one core is available"]),
     ],
 )
 def test_others_on_a_quarter_of_the_free_cores_are_worth_a_warning(

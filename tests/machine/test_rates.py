@@ -18,13 +18,13 @@ def test_a_rate_within_the_margin_is_possible() -> None:
     """A layer's own shapes may be a little better than the product's; beyond that, both rates are named."""
     assert objection(WORK, WORK_S / (0.99 * POSSIBLE), BEST) == ""
     assert objection(WORK, WORK_S / (1.01 * POSSIBLE), BEST)
-    assert "is 2.00 GFLOP/s; a matrix product reaches 1.00 GFLOP/s" in objection(WORK, WORK_S / 2, BEST)
+    assert "means 2.00 GFLOP/s, more than the 1.00 GFLOP/s of a matrix product" in objection(WORK, WORK_S / 2, BEST)
 
 
 def test_more_bytes_than_a_copy_moves_are_impossible() -> None:
     """A call that is too large for a cache is also compared with the copy."""
     best, work = Roof(1e15, 1e9), counted(LARGE, Work(flops(LARGE), least_bytes(LARGE)))
-    assert "is 2.00 GB/s; a copy reaches 1.00 GB/s" in objection(work, least_bytes(LARGE) / 2e9, best)
+    assert "means 2.00 GB/s, more than the 1.00 GB/s of a copy" in objection(work, least_bytes(LARGE) / 2e9, best)
 
 
 def test_a_small_call_is_not_compared_with_the_copy() -> None:

@@ -245,4 +245,4 @@ def test_nothing_is_right_beside_what_is_not_finite(value: float) -> None:
     for target in check.targets:
         target.tensor.fill_(value)
     for output in (y, torch.zeros_like(y)):
-        assert "what is expected is not finite" in correctness.compare(work, check, [output]).reason
+        assert "because the expected value is not finite" in correctness.compare(work, check, [output]).reason

@@ -57,7 +57,7 @@ def test_a_process_that_was_forked_from_one_that_asked_cuda_says_so(monkeypatch:
     """The error names the cause, instead of a CUDA error at some later call. A CPU can be used there."""
     monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: True)
     workload.set_up(point())
-    with pytest.raises(RuntimeError, match="forked from one that has asked CUDA"):
+    with pytest.raises(RuntimeError, match="its parent queried CUDA before it forked"):
         workload.set_up(point(device="cuda"))
 
 

@@ -163,7 +163,7 @@ def test_a_file_of_another_form_is_incorrect() -> None:
         (
             {"device": "cuda", "timing": "device-cold"},
             0,
-            f"no CUDA device: torch {torch.__version__} sees none: it gives no reason",
+            f"no CUDA device (see docs/gpu.md): torch {torch.__version__} sees none: it gives no reason",
         ),
         ({"device": "cuda:0"}, 1, ""),
     ],

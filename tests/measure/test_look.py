@@ -108,7 +108,7 @@ def test_settings_are_tried() -> None:
     ("name", "words"),
     [
         ("plain[input=1x5x16]", "no attention was found"),
-        ("Net[input=1x5x17]", "was called with [2, 5, 17]"),
+        ("Net[input=1x5x17]", "fails when called with [2, 5, 17]"),
     ],
 )
 def test_what_can_not_be_looked_at_is_said(name: str, words: str) -> None:

@@ -243,7 +243,7 @@ def test_one_that_fails_in_a_sample_has_ended() -> None:
         ("foreign:raises", "inference", "error", "RuntimeError: this kernel is not for today"),
         ("foreign:hungry", "inference", "oom", "can't allocate memory"),
         ("foreign:unsupported", "inference", "unsupported", "not this layer"),
-        *((f"own_runtime:{name}", "train", "unsupported", "inference alone") for name in ("NumPy", "Halved", "Broken")),
+        *((f"own_runtime:{name}", "train", "unsupported", "for inference") for name in ("NumPy", "Halved", "Broken")),
     ],
 )
 def test_a_fault_is_an_outcome(name: str, mode: str, status: str, detail: str) -> None:

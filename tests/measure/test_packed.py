@@ -63,5 +63,5 @@ def test_a_graph_takes_no_packed_items() -> None:
     work = workload.make(at())
     of_packed = packed.formed(work, subjects.subject(work, "loop"))
     of_case: Any = SimpleNamespace(_channel=Announcements(), _work=of_packed)
-    with pytest.raises(impls.Unsupported, match="a CUDA graph holds the lengths of one batch"):
+    with pytest.raises(impls.Unsupported, match="a CUDA graph has the lengths of one batch"):
         MeasuredCase._capture(of_case)

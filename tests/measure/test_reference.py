@@ -122,7 +122,7 @@ def test_nothing_is_judged_by_a_layer_that_rounds_too_much(dtype: str, added: fl
     """A tolerance of eight times its error would accept anything; one that is large is cut."""
     work = workload.make(point(dtype=dtype))
     worse = dataclasses.replace(work, layer=Cancelling(work.layer, added))
-    with pytest.raises(Unsupported, match=f"can't be judged: the layer itself, in {dtype}, is off by"):
+    with pytest.raises(Unsupported, match=f"can't be judged, because in {dtype} the layer itself is off by"):
         reference.expect(worse, AFTERWARDS, InputValues())
     some = dataclasses.replace(work, layer=Cancelling(work.layer, added / 40))
     (target,) = reference.expect(some, AFTERWARDS, InputValues()).targets
@@ -161,11 +161,11 @@ def test_a_mask_that_a_layer_makes_in_float32_is_right_beside_float64(mode: str,
 @pytest.mark.parametrize(
     ("core", "dtype", "words"),
     [
-        ("checking", "float32", "can't be computed in float64: TypeError: expected float32 or a half type"),
-        ("without_kernel", "float32", "can't be computed in float64: RuntimeError: "),
+        ("checking", "float32", "because the layer fails in float64: TypeError: expected float32 or a half type"),
+        ("without_kernel", "float32", "because the layer fails in float64: RuntimeError: "),
         ("infinite_in_float64", "float32", "the layer's own output is not finite: .* in float64"),
-        ("wrong_in_one", "float32", "the layer itself, in float32, is off by"),
-        ("wrong_in_one", "bfloat16", "the layer itself, in bfloat16, is off by"),
+        ("wrong_in_one", "float32", "because in float32 the layer itself is off by"),
+        ("wrong_in_one", "bfloat16", "because in bfloat16 the layer itself is off by"),
     ],
 )
 def test_nothing_is_judged_by_a_layer_that_float64_disagrees_with(core: str, dtype: str, words: str, mode: str) -> None:

@@ -65,7 +65,7 @@ def test_the_operations_of_a_users_layer_are_stated_or_counted(
 @pytest.mark.parametrize(
     ("name", "columns", "reason"),
     [
-        ("Wide", {}, "Wide' was called with [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        ("Wide", {}, "Wide' fails when called with [2, 7, 12]: RuntimeError: mat1 and mat2 shapes cannot be "),
         ("OfTwenty", {}, "OfTwenty[input=mymodule:inputs], where inputs() returns"),
         ("Turned", {}, "must return a tensor whose first dimension is the batch 2, got [7, 2, 12]"),
         ("Misstating", {}, "input_shape(point) must return whole numbers that begin with the batch 2, got (7, 12)"),

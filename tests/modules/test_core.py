@@ -67,8 +67,8 @@ def test_a_setting_computes_the_same_by_the_first_way_that_is_there(model: str, 
     [
         ("Net[kind=capped]", "sdpa", "tanh at "),
         ("Net", "sdpa_cudnn", "can't compute the module's attention"),
-        ("Net[kind=masked]", f"{TINY}:right", "has a mask tensor, and this attend declares no keyword"),
-        ("plain", "eager", "there is no softmax"),
+        ("Net[kind=masked]", f"{TINY}:right", "has a mask tensor, but this attend declares no keyword"),
+        ("plain", "eager", "the graph of the module's call has no softmax"),
     ],
 )
 def test_a_setting_that_a_model_lacks_is_unsupported(model: str, setting: str, reason: str) -> None:

@@ -180,8 +180,8 @@ def test_a_batch_that_is_not_the_first_dimension_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (f"OneHot[input={HERE}:ids]", "no tensor of floating-point numbers"),
-        (f"Text[input={HERE}:packed]", "returns a SimpleNamespace, whose tensors can't be cut to one item"),
+        (f"OneHot[input={HERE}:ids]", "takes no floating-point tensor"),
+        (f"Text[input={HERE}:packed]", "returns a SimpleNamespace, whose tensors can't be split into items"),
         ("Text[input=3x5,at=part]", r"can't be called: .*; if it takes another input, write .*input=mymodule:inputs"),
     ],
 )

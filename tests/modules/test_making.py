@@ -129,11 +129,11 @@ def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
     ("name", "words"),
     [
         ("no_such_module:Layer", ["can't be imported", "no_such_module"]),
-        (f"{HERE}:curious[colour=red]", ["asks for window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
+        (f"{HERE}:curious[colour=red]", ["needs window_size,", f"write {HERE}:curious[colour=red,window_size=…]"]),
         (f"{HERE}:with_defaults[dropuot=0]", ["no argument 'dropuot'; did you mean dropout?"]),
-        (f"{HERE}:point", ["must make a torch.nn.Module, got Point"]),
-        (f"{HERE}:lost[dim=3]", ["can't be made: AssertionError: ", "second line", "its signature is (dim)"]),
-        (f"{HERE}:Got[input=2x0x16]", ["input=2x0x16 must be sizes that begin with the batch, as 8x3x224x224"]),
+        (f"{HERE}:point", ["must return a torch.nn.Module, got Point"]),
+        (f"{HERE}:lost[dim=3]", ["can't be constructed: AssertionError: ", "second line", "its signature is (dim)"]),
+        (f"{HERE}:Got[input=2x0x16]", ["input=2x0x16 must be sizes, batch first, such as 8x3x224x224"]),
         (f"{HERE}:Got[at=layers.7]", ["has no module 'layers.7'"]),
     ],
 )
@@ -225,7 +225,7 @@ def test_an_attend_of_another_meaning_is_left_alone(name: str, way: str) -> None
 def test_a_kernel_that_a_module_can_avoid_has_no_row_of_its_own() -> None:
     """The module would compute its own formula under the kernel's name."""
     layer, _ = make("tests.tiny_models:Careful", vars(point()))
-    with pytest.raises(Unsupported, match="has a mask tensor, and the attend declares no keyword"):
+    with pytest.raises(Unsupported, match="has a mask tensor, but the attend declares no keyword"):
         impls.build(layer, "tests.tiny_models:right")
 
 

@@ -130,5 +130,5 @@ def test_images_have_a_size_that_somebody_says(name: str, item: tuple[int, ...] 
     if item:
         assert made(name).items == (item,)
     else:
-        with pytest.raises(Unresolved, match=r"says no size of its input; .*\[.*input=8x3x512x512\]"):
+        with pytest.raises(Unresolved, match=r"has no default input size; .*\[.*input=8x3x512x512\]"):
             made(name)

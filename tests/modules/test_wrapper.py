@@ -25,7 +25,7 @@ def test_the_first_tensor_is_the_output() -> None:
         assert first_tensor(output) is one
     nothing: Any
     for nothing in ("x", None, (), (None, number), {}, SimpleNamespace(), 3):
-        with pytest.raises(Unresolved, match=f"must return a tensor.*got {type(nothing).__name__}"):
+        with pytest.raises(Unresolved, match=f"must return a floating-point tensor.*got {type(nothing).__name__}"):
             first_tensor(nothing)
 
 

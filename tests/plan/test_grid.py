@@ -105,7 +105,7 @@ def test_a_count_is_a_whole_number_of_at_least_one() -> None:
     """Only a positive whole number within torch's limit is a count; true isn't a number."""
     for key in (name for name, column in COLUMNS.items() if column.kind is ValueKind.COUNT):
         for value in (0, -1, 1.0, 2.5, True, "8", None, [3], 10**9 + 1, 10**20):
-            assert refused({**ALL, key: [value]}).startswith(f"{key} = {value!r} must be a whole number of at least 1")
+            assert refused({**ALL, key: [value]}).startswith(f"{key} = {value!r} must be a whole number from 1 to ")
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_a_range_holds_its_last_number_if_the_steps_meet_it(text: str, expected:
         ("1:8:0", "a step of at least 1"),
         ("1:8:x1", "a factor of at least 2"),
         ("0:8", "must start at 1"),
-        ("9:3", "is empty: the last number, 3, is below the first, 9"),
-        ("1:1000000000", "holds 1,000,000,000 numbers"),
+        ("9:3", "is empty, because its last number, 3, is below its first, 9"),
+        ("1:1000000000", "has 1,000,000,000 numbers; a range may have at most 10,000"),
     ],
 )
 def test_what_is_no_range_is_refused(text: str, reason: str) -> None:

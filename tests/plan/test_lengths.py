@@ -67,7 +67,7 @@ def test_a_list_is_the_same_in_any_order() -> None:
             for layer in ("self", "my:Layer")
         ),
         *(
-            ("uniform", {"layer": layer, name: value}, f"{name} = {value} needs items of one length; leave it or")
+            ("uniform", {"layer": layer, name: value}, f"{name} = {value} needs items of equal length; leave it or")
             for layer, name, value in (
                 ("core", "num_kv_tokens", 4),
                 ("attention", "num_kv_tokens", 4),

@@ -64,7 +64,7 @@ def test_a_file_and_a_module_that_is_here_are_refused_with_the_right_spelling(
 ) -> None:
     """A name without an attribute gets the usual one of its kind."""
     line = names.misspelled(name, kind)
-    assert line.startswith(f"{kind} {name!r} must be spelled module:attribute")
+    assert line.startswith(f"{kind} {name!r} must be module:attribute, the module by its import name")
     assert line.endswith(f"did you mean {right}?")
 
 

@@ -45,10 +45,10 @@ def test_sides_are_what_differs(given: tuple[list[str], ...], before: Side, afte
     [
         (([], [], [], []), "expected an implementation, a model or --layer"),
         ((["eager", "eager"], [], [], []), "got eager eager"),
-        (([], ["my:A"], [], []), "got --layer my:A; to compare one with itself: --python "),
-        ((["eager", "sdpa", "mha"], [], [], []), "at most twice; got eager, sdpa, mha"),
-        ((["my:attend"], [], ["."], []), "give --checkout twice, first before and then after; got ."),
-        ((["sdpa"], [], [], ["a", "b", "c"]), "give --python twice, first before and then after; got a, b, c"),
+        (([], ["my:A"], [], []), "got --layer my:A; compare one with itself by --python "),
+        ((["eager", "sdpa", "mha"], [], [], []), "at most twice, got eager, sdpa, mha"),
+        ((["my:attend"], [], ["."], []), "give --checkout twice, before and then after, got ."),
+        ((["sdpa"], [], [], ["a", "b", "c"]), "give --python twice, before and then after, got a, b, c"),
     ],
     ids=lambda of: "" if isinstance(of, str) else " ".join(word for words in of for word in words) or "nothing",
 )

@@ -180,18 +180,18 @@ def lines_of(folder: Path, text: str | bytes, **options: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "refusals"),
     [
-        ("", ["the sweep is empty: it must hold at least one"]),
+        ("", ["the sweep is empty; it must have at least one"]),
         (EAGER + "[grid]\nchannels = 8\n", ["grid must be written as [[grid]]"]),
         (EAGER + "defaults = 3\n" + GRID, ["defaults must be written as a table"]),
         ("processs = 3\n" + GRID, ["unknown key 'processs'; expected one of implementations, "]),
         (EAGER + GRID + "num_head = 3\n", ["unknown key 'num_head'; expected one of layer, "]),
-        (GRID, ["implementations is missing; expected a list of names of `"]),
+        (GRID, ["implementations is missing; expected a list of names in `"]),
         ('implementations = "eager"\n' + GRID, ["implementations = 'eager' must be a list of at least one name"]),
         ('implementations = ["control"]\n' + GRID, ["unknown implementation 'control'; "]),
         ('implementations = ["sdpa", "sdpa"]\n' + GRID, ["implementation 'sdpa' is named twice"]),
         (EAGER + 'baseline = ["eager"]\n' + GRID, ["unknown implementation ['eager']; "]),
         (f"control = 1\n{EAGER}{GRID}", ["control = 1 must be true or false"]),
-        ("race = false\nwithin_s = 60\n" + EAGER + GRID, ["within_s needs a race: "]),
+        ("race = false\nwithin_s = 60\n" + EAGER + GRID, ["within_s needs a race; without one budget_s "]),
         (
             'processes = 0\nimplementations = ["sdap", "onlin"]\n' + GRID + 'dtype = "fp32"\nallocator = "foo"\n',
             [
@@ -202,7 +202,7 @@ def lines_of(folder: Path, text: str | bytes, **options: Any) -> list[str]:
             ],
         ),
         (EAGER + "[[grid]]\nbatch = '1:200'\nchannels = '1:200'\nnum_tokens = 5", ["the grid has 40,000 points; a "]),
-        ("[[grid]\n", ["is not TOML: "]),
+        ("[[grid]\n", ["must be valid TOML: "]),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str | bytes, refusals: list[str]) -> None:

@@ -78,5 +78,5 @@ def test_a_selector_names_columns(table: pd.DataFrame) -> None:
     assert names(chosen(table, ["implementation=graph"], "eager")) == [(5, "graph"), (7, "graph")]
     failed = table.replace({"implementation": {"manual": "graph"}})
     assert names(chosen(failed, selectors, "eager")) == [case for case in expected if "graph" not in case]
-    with pytest.raises(WrongRequest, match="the others have implementation = eager, sdpa, online"):
+    with pytest.raises(WrongRequest, match="expected implementation = eager, sdpa, online"):
         chosen(failed, ["implementation=graph"], "eager")

@@ -77,7 +77,7 @@ WIDE = [seen([core("a")], share, share, number=number) for number, share in enum
             "the model"),
         (looks(core_share=0.2, others=[CAP]), "Replaceable attention takes 20.0% [19.9, 20.1] of the time, so no "
             "attention setting can gain more than 1.26x"),
-        (WIDE, "Attention takes 79.7% [0.0, 100.0] of the time, and nothing bounds what a setting can gain"),
+        (WIDE, "Attention takes 79.7% [0.0, 100.0] of the time, but the gain of a setting has no known bound"),
         (looks(has_whole=True), "Attention takes 20.0% [19.9, 20.1] of the time when traced; the model itself "
             "runs whole layers as one operator, so settings change more"),
         (looks(untraced="a branch at model.py:3"), "The share of attention is unknown: a branch at model.py:3"),
@@ -106,7 +106,7 @@ def test_what_to_write_in_a_model_is_said() -> None:
     (place,) = words.rewriting(advice)
     assert "model.py:3-5" in place
     assert words.proposals(advice) == ["# blocks.0.attn", *words.proposal(cores[0])]
-    assert words.recommendation(advice).endswith("Write the lines above in the source.")
+    assert words.recommendation(advice).endswith("Put the lines above into the source.")
     content = json.loads(as_json([advice]))
     assert (content["paste"], content["layers"][0]["proposal"]) == ([], words.proposal(cores[0]))
     switched = analyse.seen(POINT, looks(cores=cores))
@@ -114,7 +114,7 @@ def test_what_to_write_in_a_model_is_said() -> None:
     capped = core("blocks.0.attn", **INLINE, obstacle="a soft cap at model.py:4")
     narrow = core("blocks.1.attn", shapes=((2, 3, 7, 192), (2, 3, 7, 192), (2, 3, 7, 128)))
     first, second = words.rewriting(analyse.seen(POINT, looks(cores=[capped, narrow])))
-    assert ("a soft cap at model.py:4" in first, "padded to 192" in second) == (True, True)
+    assert ("a soft cap at model.py:4" in first, "padding values to 192" in second) == (True, True)
 
 
 NAME = "F.scaled_dot_product_attention"
@@ -124,7 +124,7 @@ NAME = "F.scaled_dot_product_attention"
     ("facts", "line", "note"),
     [
         ({}, f"{NAME}(q, k, v, scale=0.5)", "in place of model.py:3-5: float32 q [2, 3, 7, 4], k"),
-        ({"mask": "adds a bias"}, f"{NAME}(q, k, v, attn_mask=mask, scale=0.5)", "mask, in this call: adds a bias"),
+        ({"mask": "adds a bias"}, f"{NAME}(q, k, v, attn_mask=mask, scale=0.5)", "mask in this call: adds a bias"),
         ({"mask": "hides later keys", "is_causal": True}, f"{NAME}(q, k, v, is_causal=True, scale=0.5)", ""),
         ({"class_name": "nn.MultiheadAttention"}, "# model.py:3-5: nn.MultiheadAttention", "need_weights=False"),
         ({"obstacle": "its weights are used again at model.py:9"}, "", ""),
@@ -162,7 +162,7 @@ TRACED = advised({"as_is": 1.0, "graph": 0.7, "sdpa": 0.7}, settings=BY_GRAPH)
             "Not decided: as_is or eager (no bound). A longer --within may decide."),
         (with_rows(FASTER, eager={"flagged_share": 0.9}),
             "Not decided: other processes disturbed most samples. Close them and run again."),
-        (advised({"as_is": 1.0}), "Keep the model as it is: no other setting was measured."),
+        (advised({"as_is": 1.0}), "Keep the model as it is, because no other setting was measured."),
         (TRACED, "Keep the model as it is: sdpa is #x [#, #] as fast in the traced model, but graph, the traced model "
             "unchanged, is #x [#, #]."),
     ],

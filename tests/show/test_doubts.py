@@ -30,7 +30,7 @@ DOUBTS = [
     (summarise([record(case=case, process=n, samples=BUSY, calls_per_timing=1) for case in CASES for n in range(2)],
         "eager"), ["Other processes disturbed 2 of 2 cases. "]),
     (controlled(1.2, 50, 197, 577), ["Two runs of eager differ by up to "]),
-    (results(CASES, processes=1), ["One process gives no interval: "]),
+    (results(CASES, processes=1), ["One process gives no interval. Use --processes 2"]),
     (results([*CASES, LOST], {LOST: ("error", "no")}), ["The control, which runs the baseline again, failed at 1 "]),
     (results(CASES, dict.fromkeys(CASES, ("oom", ""))), []),
     (results(CASES).assign(throttle="software power cap"), ["2 cases: the GPU held its clock down"]),

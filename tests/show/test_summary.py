@@ -75,5 +75,5 @@ def test_a_run_with_open_points_names_the_command_that_measures_for_as_long_agai
     undecided = points_of(results([Case(vit_s(), name) for name in ("eager", "sdpa")], processes=1))
     race = Effort(race=True, within_s=60)
     assert summary.go_on("bench run", race, decided) == []
-    assert summary.go_on("bench run", race, undecided) == ["Go on: bench run --within 120s"]
-    assert summary.go_on("bench run", Effort(processes=3), undecided) == ["Go on: bench run --extend --processes 6"]
+    assert summary.go_on("bench run", race, undecided) == ["Continue: bench run --within 120s"]
+    assert summary.go_on("bench run", Effort(processes=3), undecided) == ["Continue: bench run --extend --processes 6"]

@@ -71,7 +71,7 @@ def test_a_run_keeps_its_first_environment(tmp_path: Path) -> None:
 def test_a_broken_file_is_refused(tmp_path: Path, content: bytes) -> None:
     """A file that isn't an environment is refused in one line with its path."""
     (tmp_path / ENVIRONMENT).write_bytes(content)
-    assert refusal(load, tmp_path).startswith(f"{tmp_path / ENVIRONMENT} is no environment of attention-bench (")
+    assert refusal(load, tmp_path).startswith(f"{tmp_path / ENVIRONMENT} is not an environment of attention-bench (")
 
 
 # Other runtimes

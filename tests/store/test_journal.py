@@ -171,7 +171,7 @@ def test_a_foreign_line_does_not_count(tmp_path: Path, kind: str) -> None:
     contents = journal.scan(tmp_path)
     assert contents.records == whole
     (notice,) = contents.notices()
-    assert notice.startswith(f"{tmp_path / JOURNAL}: line {place + 1} is no record of attention-bench (")
+    assert notice.startswith(f"{tmp_path / JOURNAL}: line {place + 1} is ignored as invalid (")
     assert "\n" not in notice
 
 
@@ -186,10 +186,10 @@ def test_no_garbage_passes(garbage: bytes) -> None:
         assert (contents.records, [*contents.faults.values()]) == ([], [[1]])
 
 
-@pytest.mark.parametrize(("version", "reader"), [(SCHEMA_VERSION + 1, "update the suite"), (8, "the suite that wrote")])
+@pytest.mark.parametrize(("version", "reader"), [(SCHEMA_VERSION + 1, "update the suite"), (8, "read it with the ")])
 def test_another_schema_is_refused(tmp_path: Path, version: int, reader: str) -> None:
     """The whole journal is, in one line with the file, the line's number, both versions and who reads it."""
     other = changed(b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version":%d' % version)
     (tmp_path / JOURNAL).write_bytes(line_of(record()) + other + b"\n")
-    versions = f"schema_version is {version} and this suite reads {SCHEMA_VERSION} alone: {reader}"
+    versions = f"schema_version is {version}, but this suite reads only {SCHEMA_VERSION}; {reader}"
     assert refusal(journal.read, tmp_path).startswith(f"{tmp_path / JOURNAL}: line 2: {versions}")

@@ -88,7 +88,7 @@ def test_the_same_sweep_goes_on_under_any_name_and_in_any_order() -> None:
 )
 def test_another_sweep_is_refused_with_both_values(changes: dict[str, Any], message: str) -> None:
     """Each difference has the folder's and the requested value, and the way out."""
-    with pytest.raises(WrongRequest, match=f"^run holds another sweep.*: {message}; use another folder$"):
+    with pytest.raises(WrongRequest, match=f"^run has a different sweep .*: {message}; use another folder$"):
         continued(dataclasses.replace(SWEEP, **changes), SWEEP, Path("run"))
 
 
@@ -124,4 +124,4 @@ def test_an_extended_sweep_is_the_union_of_both() -> None:
     assert union.implementations == ("eager", "sdpa", "mha")
     assert union.effort == Effort(processes=2, budget_s=4)
     other = dataclasses.replace(SWEEP, baseline="sdpa")
-    assert "baseline eager, asked for is sdpa" in refusal(continued, other, SWEEP, Path("run"), extend=True)
+    assert "baseline eager, but sdpa is requested" in refusal(continued, other, SWEEP, Path("run"), extend=True)

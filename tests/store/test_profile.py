@@ -28,8 +28,8 @@ def test_what_is_saved_is_what_is_loaded(run: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "x.profile.json is no profile"),
-        (json.dumps({**profiles.profile().to_json(), "schema_version": 99}), "schema_version is 99 and this suite"),
+        ("{", "x.profile.json is not a profile"),
+        (json.dumps({**profiles.profile().to_json(), "schema_version": 99}), "schema_version is 99, but this suite"),
         (json.dumps({**profiles.profile().to_json(), "stages": [{"name": 1}]}), "stages"),
         (json.dumps({**profiles.profile().to_json(), "batch": "8"}), "batch"),
     ],

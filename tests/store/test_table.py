@@ -163,7 +163,7 @@ def test_what_is_no_results_file_is_refused(tmp_path: Path, kind: str) -> None:
     for name in (RESULTS, "run.gz", "run.zip", "run.zst", "run"):
         file = tmp_path / name
         file.write_bytes(GARBAGE[kind])
-        assert refused(file).startswith(f"{file} is no results file: ")
+        assert refused(file).startswith(f"{file} is not a results file: ")
 
 
 def test_another_schema_is_refused(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
     for change in (-1, 1):
         other = make.table(row(), row(schema_version=SCHEMA_VERSION + change)).drop(columns="kernels")
         other.to_csv(tmp_path / RESULTS, index=False)
-        versions = f"schema_version is {SCHEMA_VERSION + change} and this suite reads {SCHEMA_VERSION} alone"
+        versions = f"schema_version is {SCHEMA_VERSION + change}, but this suite reads only {SCHEMA_VERSION}"
         assert versions in refused(tmp_path / RESULTS)
 
 

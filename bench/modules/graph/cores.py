@@ -103,7 +103,7 @@ class Written:
         of_weights, of_value = (last.of_left, last.of_right) if is_left else (last.of_right, last.of_left)
         width = [each for each in of_value if each not in of_weights]
         if last.summed != (of_weights[-1],) or len(width) != 1 or len(first.summed) != 1 or last.scale != 1:
-            raise Odd("a last product over another dimension than that of keys", last.node)
+            raise Odd("a last product over a dimension other than the keys", last.node)
         query = _headed(graph, first.left, first.of_left, (*lead, rows, *first.summed), first.sizes, way)
         key = _headed(graph, first.right, first.of_right, (*lead, columns, *first.summed), first.sizes, way)
         value = last.right if is_left else last.left
@@ -170,7 +170,7 @@ def _lowest(kind: torch.dtype) -> float:
 def _headed(graph: Graph, node: Node, labels: Labels, wanted: Labels, sizes: Mapping[str, int], way: Way) -> Node:
     """Return an operand of a product as `[B, H, N, D]`."""
     if {*labels} - {*wanted}:
-        raise Odd("each query has keys or values of its own", node)
+        raise Odd("different keys or values for each query", node)
     have = [label for label in wanted if label in labels]
     order = [labels.index(label) for label in have]
     node = node if order == sorted(order) else called(graph, ATEN.permute.default, node, order)
@@ -322,7 +322,7 @@ def found(graph: Traced) -> Found:
 
 
 def _softmax(graph: Traced, node: Node, odd: Odd) -> Softmax:
-    cap = "; flex_attention can compute this, as a score_mod" if str(odd) in ("tanh", "sigmoid") else ""
+    cap = "; flex_attention can compute this as a score_mod" if str(odd) in ("tanh", "sigmoid") else ""
     return Softmax(graph.with_weights(node), where(node), f"{odd} at {where(odd.node or node)}{cap}")
 
 
@@ -376,7 +376,7 @@ def _is_settled(change: Node, way: Way, order: Mapping[Node, int]) -> bool:
 
 def _obstacle_of_fused(of: Fused) -> str:
     if not isinstance(of.begin.target, torch._ops.OpOverload) and name(of.begin) != SDPA:
-        return f"{name(of.begin)}: its programs are not read"
+        return f"{name(of.begin)}: its own functions are not read"
     is_used = of.begin is not of.output and any(each.users for each in of.begin.users if each is not of.output)
     return f"{name(of.begin)} with several results" if is_used else ""
 

@@ -128,7 +128,7 @@ def _through(softmax: Node, inputs: Collection[Node]) -> Iterator[Way]:
     first, found = _first(softmax), [*_lasts(softmax)]
     if not found:
         user = next(iter(softmax.users), softmax)
-        raise Odd(f"{name(user)} on the weights, which go to no product with values", user)
+        raise Odd(f"{name(user)} on weights that are never multiplied by values", user)
     if name(softmax) == "exp":
         raise Odd(BY_HAND, softmax)
     for last, after in found:
@@ -157,7 +157,7 @@ def _no_first(softmax: Node, near: Sequence[Node]) -> Odd:
     for node in softmax.graph.nodes:
         before = reached([node] if changed(node) in near else [], lambda of: of.all_input_nodes, MOST_NODES)
         if any(name(each) in PRODUCTS for each in before):
-            return Odd("a change of some scores in place", node)
+            return Odd("an in-place change of some scores", node)
     at = next((node for node in near if name(node) in PRODUCTS), softmax)
     if at is softmax or name(at) == "linear":
         what = "no product" if at is softmax else "a layer's output"
@@ -165,7 +165,7 @@ def _no_first(softmax: Node, near: Sequence[Node]) -> Odd:
     wanted = math.prod(shape(softmax))
     makes = next(node for node in between(at, softmax) if is_tensor(node) and math.prod(shape(node)) == wanted)
     at = makes.all_input_nodes[0] if name(makes) == "getitem" else makes
-    return Odd(f"{name(at)}, which makes another number of scores", at)
+    return Odd(f"{name(at)}, which changes the number of scores", at)
 
 
 def _lasts(softmax: Node) -> Iterator[tuple[Product, list[Node]]]:
@@ -283,7 +283,7 @@ class _Reader(Interpreter):
         rank = len(shape(scores_in))
         dim: Any = softmax.args[1]
         if dim % rank != rank - 1:
-            raise Odd(f"a softmax over dimension {dim % rank} of {rank}, and keys must be in the last one", softmax)
+            raise Odd(f"a softmax over dimension {dim % rank} of {rank}, but keys must be in the last one", softmax)
         if shape(scores_in)[-2:] != drawn.shape[-2:]:
             raise Odd("scores that change their shape before the softmax", softmax)
         if any(name(node) in DROPOUT and node.args[1] and node.args[2] for node in way.before):

@@ -60,8 +60,8 @@ def _why_none(every: Found, left: Iterable[tuple[Site, str]], graph: Graph) -> s
     ]
     if not reasons:
         foreign = ", ".join(f"{name(node)} at {where(node)}" for node in graph.nodes if is_foreign(node))
-        hidden = f"; what is inside of an operator of another library is not seen: {foreign}" if foreign else ""
-        return f"no attention core was found: there is no softmax in the graph of the module's call{hidden}"
+        hidden = f"; operators of other libraries can't be looked into: {foreign}" if foreign else ""
+        return f"no attention core was found, because the graph of the module's call has no softmax{hidden}"
     said = [*dict.fromkeys(reasons)]
     more = f"; and {len(said) - MOST_REASONS} more" if len(said) > MOST_REASONS else ""
     return f"the module's core can't be replaced: {'; '.join(said[:MOST_REASONS])}{more}"
@@ -88,7 +88,7 @@ def _attended(graph: Graph, attend: Attend, call: Call) -> Node:
         call = replace(call, key=key, value=value)
     for keyword in options:
         if keyword not in declared:
-            raise Odd(f"the core has {CORE_KEYWORDS[keyword]}, and the attend declares no keyword {keyword}")
+            raise Odd(f"the core has {CORE_KEYWORDS[keyword]}, but the attend declares no keyword {keyword}")
     node = graph.call_function(attend, (call.query, call.key, call.value, call.scale), options)
     sizes = *shape(call.query)[:-1], shape(call.value)[-1]
     node.meta["val"] = torch.empty(sizes, dtype=dtype(call.value), device="meta")

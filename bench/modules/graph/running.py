@@ -107,7 +107,7 @@ class InGraph(nn.Module):
             most = max(SAME, 4 * SAME_OPERATORS_EPS * torch.finfo(y.dtype).eps)
             if bool(y.isfinite().all()) and not are_same(ours, y, most):
                 raise Unsupported(
-                    "the module's core was not understood: the formula in its place computes something else"
+                    "the module's core can't be replaced, because the plain formula computes something else"
                 )
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
@@ -129,7 +129,7 @@ def staying(places: Sequence[str], replaced: int) -> str:
     """Return in words how many softmaxes stay at these places, beside the replaced ones; empty if none does."""
     if not places:
         return ""
-    return f"{len(places)} of {len(places) + replaced} softmaxes stay, as that at {places[0]}"
+    return f"{len(places)} of {len(places) + replaced} softmaxes stay, such as at {places[0]}"
 
 
 def _named(attend: Attend) -> Attend:
@@ -153,8 +153,8 @@ def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
         again = first_tensor(inner(*(x.clone() for x in xs)))
     if not _is_same(y, again):
         raise Unsupported(
-            "a second call on the same input returns something else: the module keeps something from call to call, or "
-            "draws random numbers by another generator than torch's"
+            "a second call on the same input returns something else, so the module keeps state between calls, or draws "
+            "random numbers without torch's generator"
         )
     for seed in range(TRIALS):
         others = [other_values(x, seed) for x in xs]
@@ -167,7 +167,7 @@ def check(graph: Traced, inner: nn.Module, xs: Xs) -> None:
             node = next(
                 (each for each in graph.module.graph.nodes if DECIDED & {*getattr(each.target, "tags", ())}), None
             )
-            raise Unsupported(f"the module decides by the values of its inputs{f', at {where(node)}' if node else ''}")
+            raise Unsupported(f"the module branches on the values of its inputs{f', at {where(node)}' if node else ''}")
 
 
 def _output(call: Callable[..., Any], inner: nn.Module, xs: Xs) -> Tensor:

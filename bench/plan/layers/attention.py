@@ -30,7 +30,7 @@ class Attention(Layer):
         if has_context:
             window = [f"window_size = {values['window_size']}"] if values.get("window_size") is not None else []
             for each in (*on_grid, *window):
-                raise WrongRequest(f"{each} needs keys that have the places of the queries, so no num_kv_tokens")
+                raise WrongRequest(f"{each} needs keys at the positions of the queries; leave num_kv_tokens out")
             return {"token_len": token_len, "context_dim": token_len}
         if values.get("context_dim") is not None:
             raise WrongRequest(f"context_dim = {values['context_dim']} needs num_kv_tokens, the tokens of the context")
@@ -63,10 +63,10 @@ def _check_places(values: Values, on_grid: list[str]) -> None:
         if side**2 != tokens or side % window:
             raise WrongRequest(
                 f"window_size = {window} must divide the side of a square of num_tokens = {tokens}"
-                + (f", which is {side}" if side**2 == tokens else ", which is no square")
+                + (f", which is {side}" if side**2 == tokens else ", which is not a square")
             )
         if mask != NONE:
-            raise WrongRequest(f"mask = {mask} and window_size = {window} exclude each other")
+            raise WrongRequest(f"mask = {mask} and window_size = {window} can't be combined")
     if on_grid and (window or side) < LEAST_SIDE:
         raise WrongRequest(f"{on_grid[0]} needs a grid of at least {LEAST_SIDE}×{LEAST_SIDE} tokens, got {tokens}")
 

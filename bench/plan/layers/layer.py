@@ -159,7 +159,7 @@ def check_lengths(values: Values) -> None:
         return
     for name in OF_ONE_LENGTH:
         if values.get(name) not in (None, NONE):
-            raise WrongRequest(f"{name} = {values[name]} needs items of one length; leave it or lengths out")
+            raise WrongRequest(f"{name} = {values[name]} needs items of equal length; leave it or lengths out")
     values["lengths"] = ordered(values)
 
 

@@ -54,7 +54,7 @@ def picture(rows: Sequence[Row]) -> Picture:
         "Rate against operations per byte",
         [*parts(point_of(rows[0]), FIXED), *devices(rows)],
         [
-            f"line: the most that this device reached, matrix products {units.rate(roof.flops_per_s, 'FLOP/s')}",
+            f"line: the highest rates on this device, matrix products {units.rate(roof.flops_per_s, 'FLOP/s')}",
             f"copy {units.rate(roof.bytes_per_s, 'B/s')}",
             "bytes: input, weights and output, each moved once",
             *against_data_sheets(rows),

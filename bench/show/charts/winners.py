@@ -61,7 +61,7 @@ def picture(rows: Sequence[Row], along: Axis, axis: Axis) -> Picture:
     return finished(
         axes,
         f"winners-{along.name}-{axis.name}-{point.short_name(varying)}",
-        f"What to use over {along.name} and {axis.name}",
+        f"What to use by {along.name} and {axis.name}",
         [*parts(point, without=varying), *devices(rows)],
         [*_notes(rows, {each.standing for each in cells.values()}), *origins(rows)],
     )
@@ -89,4 +89,4 @@ def _notes(rows: Sequence[Row], standings: Set[str]) -> Iterator[str]:
         yield "within: at most this much slower than the fastest"
     if standings & {FASTEST, NAMED, UNDECIDED}:
         yield f"{CONFIDENCE:.0%} confidence, {process_count(measured(rows))}"
-        yield "the stronger the colour, the smaller the bound"
+        yield "stronger colour: smaller bound"

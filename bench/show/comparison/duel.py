@@ -40,7 +40,7 @@ WORDS = {
 }
 """The words of each verdict on the second side."""
 
-UNCOMPARED = "weights differ: outputs not compared"
+UNCOMPARED = "weights differ, so outputs were not compared"
 """The words for sides of the same layer whose weights differ in names or shapes."""
 
 LEGEND = "Times are medians of all rounds; the speed-up compares within each round (99% confidence)."
@@ -124,7 +124,7 @@ def _allowed(of: Outcome) -> Iterator[str]:
     """Yield whether the second side is within the allowed slowdown, and what may decide it."""
     if of.allow is not None and of.allowed:
         points = ", ".join(filter(None, map(labels(of.changes), of.unmet)))
-        unknown = "; outputs that were not compared are not allowed" if of.is_uncompared else ""
+        unknown = ", because outputs must be compared" if of.is_uncompared else ""
         yield f"At most {_exact(of.allow)} slower is allowed: {of.allowed}{f' at {points}' * bool(points)}{unknown}"
     if of.is_undecided:
         yield "A longer --within may decide."
@@ -134,7 +134,7 @@ def _same_code(of: Outcome) -> list[str]:
     """Return a sentence if both sides have the same code."""
     if not of.sides or len({*map(_code, of.sides.values())}) > 1:
         return []
-    return ["No difference was found between the code of the sides."]
+    return ["Both sides have the same code."]
 
 
 def _code(side: Mapping[str, Any]) -> str:
@@ -211,7 +211,7 @@ def _kernels(of: Outcome) -> Iterator[str]:
     after = dict.fromkeys(kernel for each in timed for kernel in _listed(each.new))
     for name, own, other in ((of.before, before, after), (of.after, after, before)):
         if alone := [kernel for kernel in own if kernel not in other]:
-            yield f"kernels of {name} alone: {', '.join(alone)}"
+            yield f"kernels only in {name}: {', '.join(alone)}"
 
 
 def _listed(row: Row) -> list[str]:
@@ -221,7 +221,7 @@ def _listed(row: Row) -> list[str]:
 def _outputs(of: Outcome) -> Iterator[str]:
     """Yield the error of the second side's outputs at the point where it is nearest to the tolerance."""
     if of.weights is None:
-        yield "outputs: not compared, because the layers are two"
+        yield "outputs: not compared, because the sides have different layers"
     errors = [(each.new["error"], each.new["tolerance"]) for each in of.changes if each.new.get("error")]
     if of.weights == SAME and errors:
         error, tolerance = max(errors, key=lambda pair: pair[0] / pair[1])

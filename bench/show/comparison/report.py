@@ -22,7 +22,7 @@ from bench.store import units
 MOST_NAMED, MOST_ROWS = 3, 1_000
 """The most changed rows that are named, and the most that are listed, the worst first."""
 
-LEGEND = "change: of the speed-up over the baseline, minus is slower; 99% confidence for all rows at once"
+LEGEND = "change: of the speed-up over the baseline; minus is slower (99% confidence for all rows together)"
 
 
 def headline(changes: Sequence[Change]) -> str:
@@ -47,8 +47,8 @@ def _findings(changes: Sequence[Change]) -> Iterator[str]:
         yield f"no change above {bound:.0%} in {number} of {among}" if is_bound else "the intervals exclude no change"
     elif not judged:
         is_disturbed = any(change.is_disturbed for change in changes)
-        why = "other processes disturbed them" if is_disturbed else "one process on a side has no interval"
-        yield f"no row was judged: {why}"
+        why = "other processes disturbed them" if is_disturbed else "one process gives no interval"
+        yield f"no row was judged, because {why}"
 
 
 def _named(some: Iterable[Change], among: Sequence[Change]) -> str:
@@ -59,12 +59,12 @@ def _named(some: Iterable[Change], among: Sequence[Change]) -> str:
 def notes(base: AnalysedRun, new: AnalysedRun, changes: Sequence[Change]) -> Iterator[str]:
     """Yield the differences between two runs besides their rows, and why rows are open."""
     if number := sum(change.is_disturbed for change in changes):
-        yield f"{counted(number, 'row')} left open: other processes disturbed most of the samples"
+        yield f"{counted(number, 'row')} left open, because other processes disturbed most samples"
     efforts = [run.effort for run in (base, new)]
     if None not in efforts and efforts[0] != efforts[1]:
         old, young = (vars(effort) for effort in efforts)
         asked = [f"{name} {old[name]} against {young[name]}" for name in old if old[name] != young[name]]
-        yield f"BASE and NEW were asked for differently: {'; '.join(asked)}"
+        yield f"BASE and NEW have different settings: {'; '.join(asked)}"
     yield f"BASE is {_origin(base.table)}; NEW is {_origin(new.table)}"
     if factor := raw_change(changes):
         moved = "" if is_steady(factor) else "; the machine ran at another speed, so measure both sides in a duel"

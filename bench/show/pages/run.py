@@ -52,7 +52,7 @@ def write(saved: AnalysedRun) -> Path:
     try:
         files.replace(saved.page, page(saved))
     except OSError as error:
-        raise WrongRequest(f"cannot write {saved.page} ({error.strerror})") from None
+        raise WrongRequest(f"{saved.page} can't be written: {error.strerror}") from None
     return saved.page
 
 

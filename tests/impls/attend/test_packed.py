@@ -168,9 +168,9 @@ def test_outputs_and_gradients_are_those_of_each_item_alone(name: str, kind: str
 NO_MHA = ("mha", "mha_weights")
 
 REFUSED = {
-    ("nested", "causal"): "torch computes nested tensors with a causal mask on a GPU alone",
+    ("nested", "causal"): "torch computes nested tensors with a causal mask only on a GPU",
     **{(name, "core"): "this implementation replaces the whole layer" for name in NO_MHA},
-    **{(name, "grouped"): "nn.MultiheadAttention is used without context, bias" for name in NO_MHA},
+    **{(name, "grouped"): "nn.MultiheadAttention is used only for layers without context, bias" for name in NO_MHA},
 }
 """The cases that a way can't compute, with the words of the refusal."""
 
@@ -203,14 +203,14 @@ def test_a_packed_core_takes_items_of_different_lengths_without_a_bias(name: str
         (ViTAttention(16, 16, 4), "all items of the layer have the same length"),
         (Core(8, 2, num_tokens=LONGEST, lengths="uniform", attn_bias="given"), "the layer has a bias"),
     ):
-        with pytest.raises(Unsupported, match=f"takes packed items, and {words}"):
+        with pytest.raises(Unsupported, match=f"takes packed items, but {words}"):
             impls.build(layer, name)
 
 
 def test_varlen_is_of_a_gpu_and_of_half_types() -> None:
     """A line names the missing requirement, before torch fails."""
     layer, shapes, _ = made("core", "none")
-    with pytest.raises(Unsupported, match=r"^torch\.nn\.attention\.varlen computes on a GPU alone$"):
+    with pytest.raises(Unsupported, match=r"^torch\.nn\.attention\.varlen runs only on a GPU$"):
         outputs(impls.build(layer, "varlen"), [normal(*shape) for shape in shapes])
     q = torch.empty(1, device="meta")
     with pytest.raises(Unsupported, match=r"varlen needs bfloat16 or float16, got torch\.float32$"):

@@ -105,11 +105,11 @@ OTHERS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "weights of parameters": (lambda x: GATE(x).softmax(-1) @ EXPERTS, "a layer's output"),
     "a weight of channels": (lambda x: (x + PAIRS[0]).softmax(-1) * x, "over no product"),
     "scores with sums": (of_pairs, "tanh"),
-    "keys of one query": (of_own_keys, "keys or values of its own"),
-    "parts of a window": (banded, "another number of scores"),
+    "keys of one query": (of_own_keys, "different keys or values for each query"),
+    "parts of a window": (banded, "which changes the number of scores"),
     "a sink": (partial(with_more, more=lambda s: torch.concat([s, torch.zeros_like(s[..., :1])], -1)), "concat, which"),
-    "a padded sink": (partial(with_more, more=lambda s: F.pad(s, (0, 1))), "pad, which makes"),
-    "copied scores": (copied, "a change of some scores in place"),
+    "a padded sink": (partial(with_more, more=lambda s: F.pad(s, (0, 1))), "pad, which changes"),
+    "copied scores": (copied, "an in-place change of some scores"),
     "a softmax by hand": (by_hand, "an exp between two products"),
     "another maximum": (of_other_maximum, "sub"),
 }  # fmt: skip
@@ -187,7 +187,7 @@ def test_a_core_by_flex_attention_stays() -> None:
     """It is found, and its programs are not read."""
     (site,) = found_in(lambda x: flex_attention(x, x.roll(1, -2), 2 * x), torch.randn(1, 2, 6, 8)).cores
     assert site.core.is_fused
-    assert site.core.obstacle == "flex_attention: its programs are not read"
+    assert site.core.obstacle == "flex_attention: its own functions are not read"
 
 
 def test_layers_of_torch_are_seen_inside() -> None:

@@ -172,7 +172,7 @@ def test_how_many_softmaxes_stay_is_said() -> None:
     torch.testing.assert_close(part(x), part.inner(x))
     whole(x)
     assert whole.adapted_by == GRAPH
-    assert part.adapted_by.startswith(f"{GRAPH}, 1 of 2 softmaxes stay, as that at ")
+    assert part.adapted_by.startswith(f"{GRAPH}, 1 of 2 softmaxes stay, such as at ")
 
 
 def test_a_graph_is_what_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,10 +219,10 @@ AT = r".*, at .*test_running\.py:[0-9]+"
 @pytest.mark.parametrize(
     ("does", "words", "attend"),
     [
-        (lambda layer, x: layer.core(x) * x.mean().item(), "decides by the values of its inputs", None),
-        (branch, f"decides by{AT}", right),
-        (rare_branch, "decides by the values of its inputs", None),
-        (shaping, f"decides by{AT}", right),
+        (lambda layer, x: layer.core(x) * x.mean().item(), "branches on the values of its inputs", None),
+        (branch, f"branches on{AT}", right),
+        (rare_branch, "branches on the values of its inputs", None),
+        (shaping, f"branches on{AT}", right),
     ],
 )
 def test_a_module_that_decides_by_values_is_refused(does: Any, words: str, attend: Any) -> None:

@@ -96,8 +96,8 @@ def test_outputs_that_were_not_compared_are_said_first() -> None:
     """Two different layers don't count."""
     for allow in (None, 0.5):
         shown = outcome(of(*FAST), weights=DIFFER, allow=allow)
-        assert headline(shown).endswith("Weights differ: outputs not compared")
-        assert ("are not allowed" in said(shown)) == (allow is not None)
+        assert headline(shown).endswith("Weights differ, so outputs were not compared")
+        assert ("because outputs must be compared" in said(shown)) == (allow is not None)
     assert "Weights" not in headline(outcome(of(*FAST), weights=None))
 
 
@@ -107,7 +107,7 @@ def test_outputs_that_were_not_compared_are_said_first() -> None:
 def test_kernels_of_one_side_alone_and_the_largest_error_are_said() -> None:
     """Nothing is said of kernels that both ran, of a side without a time, or of outputs that were not compared."""
     shown = outcome(of(*FAST, kernels="aten::bmm;aten::_flash_attention"), of(*FAST, tokens=9))
-    assert facts(shown, "kernels") == ["kernels of after alone: aten::_flash_attention"]
+    assert facts(shown, "kernels") == ["kernels only in after: aten::_flash_attention"]
     assert [*facts(outcome(of(*FAST)), "kernels"), *facts(outcome(LOST[0]), "kernels")] == []
     judged = of(*FAST, error=2e-7, tolerance=1e-5), of(*FAST, tokens=9, error=4e-7, tolerance=1e-5)
     lines = [facts(outcome(*judged, weights=way), "outputs") for way in (SAME, DIFFER, None)]
@@ -147,7 +147,7 @@ def test_sides_of_the_same_code_are_told(after: dict[str, Any], *, is_same: bool
     shown = outcome(of(*FAST), sides={BEFORE: side(mylib="1"), AFTER: after})
     above, _, _ = markdown(blocks(shown, COMMAND, ["A doubt."])).partition("<details>")
     assert "A doubt." in above
-    assert ("No difference" in above) == is_same
+    assert ("Both sides have the same code." in above) == is_same
 
 
 # its forms

@@ -50,8 +50,8 @@ def speeds(of: Mapping[Case, float]) -> tuple[list[Row], list[Row]]:
             "1 row is newly failing: mha; no change above 1% in 1 of 1 row"),
         (alike(*(row(each, (-0.2, 0.0, 0.2) if number == 3 else NOISY) for number, each in enumerate(cases(20)))),
             "No change above 29% in 19 of 20 rows"),
-        (alike(row(SDPA, [0.0])), "No row was judged: one process on a side has no interval"),
-        (alike(at(SDPA, 6.6, flagged_share=0.6)), "No row was judged: other processes disturbed them"),
+        (alike(row(SDPA, [0.0])), "No row was judged, because one process gives no interval"),
+        (alike(at(SDPA, 6.6, flagged_share=0.6)), "No row was judged, because other processes disturbed them"),
         (alike(row(SDPA, [0.0, 3.0])), "The intervals exclude no change"),
         (([CHOSEN], [{**CHOSEN, "slowdown_low": 1.05}]),
             "What to use changed at 1 of 1 point: sdpa; no change above 12% in 1 of 1 row"),
@@ -137,10 +137,10 @@ def run(of: pd.DataFrame = TABLE, effort: Effort | None = None) -> Any:
     [
         ([run(table(*PROCESSES)), run(table(failed(case("sdpa"))))],
             "commit abc, abc+ in 2 to 3 processes; NEW is commit unknown"),
-        ([run(effort=each) for each in ASKED], "differently: processes 3 against 10"),
+        ([run(effort=each) for each in ASKED], "different settings: processes 3 against 10"),
         ([run(), run(TABLE.assign(latency_s=1.5 * TABLE["latency_s"]))], "1.50 times as long in NEW; the machine ran"),
         ([run(), run()], "the median row takes 1.00 times as long"),
-        ([run(), run(TABLE.assign(flagged_share=0.7, speedup=6.6))], "1 row left open: other processes disturbed"),
+        ([run(), run(TABLE.assign(flagged_share=0.7, speedup=6.6))], "1 row left open, because other processes"),
     ],
 )  # fmt: skip
 def test_each_note_is_said_where_it_is_true(sides: list[Any], words: str) -> None:
