@@ -67,7 +67,7 @@ class Advice:
 
     @property
     def choice(self) -> Choice:
-        """The setting to use: the model as it is, unless another setting is faster."""
+        """The setting to use: the unchanged model, unless another setting is faster."""
         if self.as_is.get("status") != "ok":
             return Choice(NOTHING)
         best = choice([*self.rows.values()])
@@ -79,7 +79,7 @@ class Advice:
 
     @property
     def recommendation(self) -> str | None:
-        """The setting to use in place of the model as it is; None if none is known to be faster."""
+        """The setting to use in place of the unchanged model; None if none is known to be faster."""
         is_told = self.choice.is_decided and not (self.gains_by_tracing or self.is_disturbed)
         return self.choice.name if is_told and self.choice.name != AS_IS else None
 
@@ -107,7 +107,7 @@ class Advice:
 
     @property
     def as_is(self) -> Row:
-        """The row of the model as it is; empty if nothing was compared."""
+        """The row of the unchanged model; empty if nothing was compared."""
         return self.rows.get(AS_IS, {})
 
     @property

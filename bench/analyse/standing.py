@@ -1,7 +1,7 @@
 """The implementation to use at a point, the standing of the others, and the candidates that need more measurement.
 
 All implementations take the base. After it only the named one and those that may be faster than it by more than the
-requested bound are candidates. If another one is named later, some may become candidates again. A model as it is
+requested bound are candidates. If another one is named later, some may become candidates again. An unchanged model
 remains a candidate until it is significantly slower, or within the bound.
 """
 
@@ -66,7 +66,7 @@ def is_to_use(name: str) -> bool:
 def cost(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
     """Return the key that orders equally fast implementations, the cheapest to use first.
 
-    A model as it is comes before changed ones, uncompiled before compiled; then memory and the order of the catalogue
+    An unchanged model comes before changed ones, uncompiled before compiled; then memory and the order of the catalogue
     decide.
     """
     name = name_of(str(row["implementation"]))

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _asked(name: str, arguments: argparse.Namespace, named: Sequence[str], pool: Pool) -> Sweep:
     """Return the race of a module that the options ask for; a process of the pool shows its shapes.
 
-    Its implementations are the model as it is and the requested settings. Raises WrongRequest.
+    Its implementations are the unchanged model and the requested settings. Raises WrongRequest.
     """
     columns = {**options.overrides(arguments), "layer": [name]}
     if "backward" in columns.get("mode", ()):

@@ -198,16 +198,16 @@ def recommendation(advice: Advice) -> str:
     if of.standing == NOTHING:
         return f"Nothing was compared, because as_is ended as {advice.as_is['status']}: {advice.as_is['detail']}"
     if of.standing == ALONE:
-        return "Keep the model as it is, because no other setting was measured."
+        return "Keep the model unchanged, because no other setting was measured."
     if advice.is_disturbed:
         return "Not decided: other processes disturbed most samples. Close them and run again."
     if not of.is_decided:
         return f"{capital(words(of))}. A longer --within may decide."
     if advice.gains_by_tracing:
-        return f"Keep the model as it is: {of.name} is {gain} as fast in the traced model, but {graph}."
+        return f"Keep the model unchanged: {of.name} is {gain} as fast in the traced model, but {graph}."
     if of.name == AS_IS:
-        return f"Keep the model as it is: it is {cost}."
-    use = f"Use {of.name}: {cost}, {gain} as fast as the model as it is."
+        return f"Keep the model unchanged: it is {cost}."
+    use = f"Use {of.name}: {cost}, {gain} as fast as the unchanged model."
     if not advice.by_graph:
         return use
     is_known = any(_has_line(kind.core) for kind in advice.layers)

@@ -93,7 +93,7 @@ def test_each_setting_has_its_numbers_or_its_reason() -> None:
 def test_a_model_that_may_be_slower_by_much_is_not_decided(
     changes: dict[str, Any], bound: float | None, standing: str
 ) -> None:
-    """Another setting is named, but the model as it is isn't slower: its own bound is told."""
+    """Another setting is named, but the unchanged model isn't slower: its own bound is told."""
     of = advised({"as_is": 1.0, "eager": 0.8})
     rows = {**of.rows, "as_is": {**of.as_is, "standing": "open", **changes}}
     rows["eager"] = {**rows["eager"], "standing": NAMED, "slowdown_high": 1.01}

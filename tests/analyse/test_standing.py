@@ -83,7 +83,7 @@ def test_of_those_that_may_cost_much_the_one_with_the_least_bound_is_named() -> 
 
 
 def test_what_costs_a_user_least_is_not_compiled_then_small_then_first_in_the_catalogue() -> None:
-    """A model as it is comes first; memory that isn't known comes last, and an implementation of a user's own."""
+    """An unchanged model comes first; memory that isn't known comes last, and an implementation of a user's own."""
     rows: list[Row] = [
         {"implementation": "as_is", "memory_bytes": 300},
         {"implementation": "sdpa", "memory_bytes": 100},
@@ -188,7 +188,7 @@ def test_those_that_may_be_faster_by_more_than_the_bound_are_left() -> None:
 
 
 def test_a_model_as_it_is_stays_until_it_is_known_whether_to_change_it() -> None:
-    """The named one costs no more than the bound, and the model as it is may be much slower, or as fast."""
+    """The named one costs no more than the bound, and the unchanged model may be much slower, or as fast."""
     steps = of(0.0, 0.0, 0.045, error=np.array([[0, 0.005, 0.02], [0.005, 0, 0.02], [0.02, 0.02, 0]]))
     assert answer(steps, COSTS, 0.02).is_good
     model, costs = dataclasses.replace(steps, names=("eager", "sdpa", "as_is")), {"eager": 1, "sdpa": 2, "as_is": 0}

@@ -142,7 +142,7 @@ def test_a_graph_is_the_control_of_settings_that_go_by_it(made_up: Asked, tmp_pa
 
 
 def test_named_settings_are_measured_alone(made_up: Asked, tmp_path: Path, printed: Printed) -> None:
-    """Beside the model as it is, however little attention takes; nothing is compiled unasked."""
+    """Beside the unchanged model, however little attention takes; nothing is compiled unasked."""
     made_up(core_share=0.01)
     words = ("--impl", "as_is,eager,sdpa_math", "--within", "1s", "--run", tmp_path / "run", "--format", "json")
     content = json.loads(printed("advise", NAMED, *words))

@@ -25,7 +25,7 @@ CAP = Softmax("gate", "model.py:3", "a soft cap")
 
 
 def test_the_answer_fits_a_screen() -> None:
-    """The table with the model as it is, the recommendation, and its lines, which Markdown has as code."""
+    """The table with the unchanged model, the recommendation, and its lines, which Markdown has as code."""
     advice = advised({"as_is": 1.0, "eager": 0.8, "compiled": 1.2})
     written = markdown(after(advice))
     whole = [*before(advice), *after(advice), *ending([advice], ["Other processes disturbed 1 of 3 cases."])]
@@ -150,20 +150,20 @@ TRACED = advised({"as_is": 1.0, "graph": 0.7, "sdpa": 0.7}, settings=BY_GRAPH)
 @pytest.mark.parametrize(
     ("advice", "line"),
     [
-        (FASTER, "Use eager: the fastest, #x [#, #] as fast as the model as it is."),
+        (FASTER, "Use eager: the fastest, #x [#, #] as fast as the unchanged model."),
         (advised({"as_is": 1.0, "eager": 0.5, "compiled": 0.5}),
-            "Use eager: within #% of the fastest, #x [#, #] as fast as the model as it is."),
-        (SLOWER, "Keep the model as it is: it is the fastest."),
+            "Use eager: within #% of the fastest, #x [#, #] as fast as the unchanged model."),
+        (SLOWER, "Keep the model unchanged: it is the fastest."),
         (with_rows(SLOWER, as_is={"standing": "named", "slowdown_high": 1.04}),
-            "Keep the model as it is: it is within #% of the fastest."),
+            "Keep the model unchanged: it is within #% of the fastest."),
         (with_rows(SLOWER, as_is={"standing": "named", "slowdown_high": 3.94}, eager={"standing": "open"}),
             "Not decided: as_is or eager (within #%). A longer --within may decide."),
         (with_rows(SLOWER, as_is={"standing": "named", "slowdown_high": None}, eager={"standing": "open"}),
             "Not decided: as_is or eager (no bound). A longer --within may decide."),
         (with_rows(FASTER, eager={"flagged_share": 0.9}),
             "Not decided: other processes disturbed most samples. Close them and run again."),
-        (advised({"as_is": 1.0}), "Keep the model as it is, because no other setting was measured."),
-        (TRACED, "Keep the model as it is: sdpa is #x [#, #] as fast in the traced model, but graph, the traced model "
+        (advised({"as_is": 1.0}), "Keep the model unchanged, because no other setting was measured."),
+        (TRACED, "Keep the model unchanged: sdpa is #x [#, #] as fast in the traced model, but graph, the traced model "
             "unchanged, is #x [#, #]."),
     ],
 )  # fmt: skip
