@@ -32,9 +32,9 @@ MEANINGS: Mapping[str, str] = {
 
 
 def columns() -> str:
-    """Return the table of a point's columns."""
-    rows = [(f"`{each.name}`", each.meaning, _values(each), _short(each)) for each in COLUMNS.values()]
-    return _table(("column", "meaning", "values and default", "in file names"), rows)
+    """Return the list of a point's columns: name, short form in file names, meaning, values and default."""
+    lines = [f"- `{each.name}`{_short(each)}: {each.meaning}{_values(each)}" for each in COLUMNS.values()]
+    return "\n".join(lines).replace("<", "&lt;")
 
 
 def options() -> str:
@@ -48,12 +48,12 @@ def options() -> str:
 
 
 def metrics() -> str:
-    """Return the table of the metrics in results.csv, in its order."""
+    """Return the list of the metrics in results.csv, in its order."""
     return _metrics(name for name in FILE if name in METRICS)
 
 
 def further_metrics() -> str:
-    """Return the table of the metrics that are not in results.csv."""
+    """Return the list of the metrics that are not in results.csv."""
     return _metrics(name for name in METRICS if name not in FILE)
 
 
@@ -61,7 +61,7 @@ def _metrics(names: Iterable[str]) -> str:
     of: dict[str, list[str]] = {}
     for name in names:
         of.setdefault(METRICS[name].meaning, []).append(f"`{name}`")
-    return _table(("column", "meaning"), [(", ".join(names), meaning) for meaning, names in of.items()])
+    return "\n".join(f"- {', '.join(names)}: {meaning}" for meaning, names in of.items())
 
 
 def shown() -> str:
@@ -123,11 +123,11 @@ def _values(column: PointColumn) -> str:
     kind = {ValueKind.TEXT: "", ValueKind.COUNT: ""}.get(column.kind, column.kind.value)
     values = ", ".join(f"`{value}`" for value in column.choices) or kind
     default = "" if column.default in (REQUIRED, DERIVED) else f"default `{column.default}`"
-    return "; ".join(filter(None, (values, default)))
+    return "".join(f"; {each}" for each in (values, default) if each)
 
 
 def _short(column: PointColumn) -> str:
-    return f"`{column.shortened(SAMPLES[column.kind])}`" if column.kind in SAMPLES else ""
+    return f" (`{column.shortened(SAMPLES[column.kind])}`)" if column.kind in SAMPLES else ""
 
 
 def _layers(names: Sequence[str]) -> str:
