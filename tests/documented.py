@@ -1,9 +1,9 @@
-"""Tables of the documents that follow from declarations: `python -m tests.documented` writes each between its marks."""
+"""Lists in the documents that follow from declarations: `python -m tests.documented` writes each between its marks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench.analyse.flags import FLAGS
+from bench.analyse.flags import FLAGS, Flag
 from bench.plan.case import COLUMNS
 from bench.plan.columns import DERIVED, REQUIRED, PointColumn, ValueKind, flag
 from bench.plan.layers import LAYERS
@@ -14,9 +14,6 @@ from bench.store.table import FILE
 from impls.catalogue import IMPLEMENTATIONS
 
 ROOT = Path(__file__).parents[1]
-
-OPTIONS_SAY = {"shape": "what is computed", "execution": "how"}
-"""The meaning of each group of options."""
 
 SAMPLES = {ValueKind.COUNT: 8, ValueKind.NUMBER: 0.5, ValueKind.TRUTH: True}
 """A value of each kind whose form in a file name differs from the value itself."""
@@ -38,13 +35,13 @@ def columns() -> str:
 
 
 def options() -> str:
-    """Return the options for columns by group, and by the suite's layers that take them."""
+    """Return the list of the options for columns by kind, and by the suite's layers that take them."""
     of: dict[tuple[str, str], list[str]] = {}
     for column in COLUMNS.values():
         layers = _layers([layer.name for layer in LAYERS.values() if column.name not in layer.without])
-        of.setdefault((OPTIONS_SAY[column.group], layers), []).append(f"`{flag(column.name)}`")
-    rows = [(", ".join(names), says, layers) for (says, layers), names in of.items()]
-    return _table(("options", "they say", "layers"), sorted(rows, key=lambda row: row[1], reverse=True))
+        of.setdefault((column.group, layers), []).append(f"`{flag(column.name)}`")
+    rows = sorted(of.items(), key=lambda row: row[0][0], reverse=True)
+    return "\n".join(f"- {kind}{layers and f' ({layers})'}: {', '.join(names)}" for (kind, layers), names in rows)
 
 
 def metrics() -> str:
@@ -65,28 +62,31 @@ def _metrics(names: Iterable[str]) -> str:
 
 
 def shown() -> str:
-    """Return the table of the columns of `show` and of a page, from left to right, with the metric or the meaning."""
-    rows = [
-        (heading.format(baseline="BASELINE"), MEANINGS.get(name, f"`{name}`"), "yes" if name in DEFAULT else "")
+    """Return the list of the columns of `show` and of a page, from left to right, with the metric or the meaning."""
+    lines = [
+        f"- *{heading.format(baseline='BASELINE')}*{'' if name in DEFAULT else ' (`report.html` only)'}: "
+        f"{MEANINGS.get(name, f'`{name}`')}"
         for name, heading in HEADINGS.items()
     ]
-    return _table(("column", "meaning", "default"), rows)
+    return "\n".join(lines)
 
 
 def letters() -> str:
-    """Return the table of the letters beside a row."""
-    rows = [(f"`{each.letter}`", each.meaning, each.advice) for each in FLAGS]
-    return _table(("letter", "meaning", "what helps"), rows)
+    """Return the list of the letters beside a row."""
+    return "\n".join(f"- `{each.letter}`: {each.meaning}{_advice(each)}" for each in FLAGS)
 
 
 def implementations() -> str:
-    """Return the table of implementations by where they are supported, with the layers that they can compute."""
+    """Return the list of implementations by where they are supported, with the layers that they can compute."""
     supported: dict[tuple[str, str], list[str]] = {}
     for name, entry in IMPLEMENTATIONS.items():
-        layers = [layer.name for layer in LAYERS.values() if not entry.refusal(layer.class_name)]
-        supported.setdefault((entry.supports, _layers(layers)), []).append(f"`{name}`")
-    rows = [(", ".join(names), where, layers) for (where, layers), names in supported.items()]
-    return _table(("implementations", "supported", "layers"), rows)
+        layers = _layers([layer.name for layer in LAYERS.values() if not entry.refusal(layer.class_name)])
+        supported.setdefault((entry.supports, layers), []).append(f"`{name}`")
+    lines = [
+        f"- {', '.join(names)}: {where}{layers and f'; layers {layers}'}"
+        for (where, layers), names in supported.items()
+    ]
+    return "\n".join(lines)
 
 
 TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
@@ -98,11 +98,11 @@ TABLES: Mapping[str, tuple[Path, Callable[[], str]]] = {
     "implementations": (Path("docs/implementations.md"), implementations),
     "options": (Path("docs/sweeps.md"), options),
 }
-"""Each generated table by the name in its marks, with its file and what makes it."""
+"""Each generated list by the name in its marks, with its file and what makes it."""
 
 
 def with_tables(text: str) -> str:
-    """Return a document with every generated table regenerated; raises ValueError if an end mark is missing."""
+    """Return a document with every generated list regenerated; raises ValueError if an end mark is missing."""
     for name, (_, make) in TABLES.items():
         begin = f"<!-- table {name}, written by python -m tests.documented -->"
         end = f"<!-- end of table {name} -->"
@@ -114,7 +114,7 @@ def with_tables(text: str) -> str:
 
 
 def main() -> None:
-    """Write the tables into their files."""
+    """Write the lists into their files."""
     for file in {ROOT / file for file, _ in TABLES.values()}:
         replace(file, with_tables(file.read_text(encoding="utf-8")).encode())
 
@@ -130,13 +130,13 @@ def _short(column: PointColumn) -> str:
     return f" (`{column.shortened(SAMPLES[column.kind])}`)" if column.kind in SAMPLES else ""
 
 
+def _advice(letter: Flag) -> str:
+    return f". {letter.advice[0].upper()}{letter.advice[1:]}." if letter.advice else "."
+
+
 def _layers(names: Sequence[str]) -> str:
-    return "all" if len(names) == len(LAYERS) else ", ".join(f"`{name}`" for name in names)
-
-
-def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [headings, tuple("---" for _ in headings), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("<", "&lt;")
+    """Return these layers, or an empty text for all of them."""
+    return "" if len(names) == len(LAYERS) else ", ".join(f"`{name}`" for name in names)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of the documents held against the declarations, and refusals against the adapters."""
+"""The generated lists of the documents held against the declarations, and refusals against the adapters."""
 
 import pytest
 
@@ -19,7 +19,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_documentation_is_up_to_date(name: str) -> None:
-    """Each table in a file matches the declarations; the command in its mark rewrites it."""
+    """Each list in a file matches the declarations; the command in its mark rewrites it."""
     file, make = TABLES[name]
     text = (ROOT / file).read_text(encoding="utf-8")
     assert make() in text
