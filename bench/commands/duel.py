@@ -24,7 +24,7 @@ from bench.machine.facts import here
 from bench.plan.case import AFTER, BEFORE
 from bench.plan.columns import ValueKind, read
 from bench.plan.errors import WrongRequest, refusing
-from bench.plan.invocation import suite, without_options
+from bench.plan.invocation import short, suite, without_options
 from bench.plan.names import search_path
 from bench.plan.sides import Side, sides_of
 from bench.plan.statuses import BAD, FINE
@@ -103,12 +103,13 @@ def _measured(duel: Duel, *, is_quiet: bool) -> Outcome:
 def _put(of: Outcome, weak: Sequence[str], arguments: argparse.Namespace, folder: Path) -> int:
     """Print a duel's outcome in the requested format, write its page, and return the exit status."""
     # with its run folder the same command would measure nothing new
-    command = f"{suite()} {shlex.join(without_options(sys.argv[1:], '--run', '--report', '--to'))}"
+    words = shlex.join(without_options(sys.argv[1:], "--run", "--report", "--to"))
+    command = f"{short()} {words}"  # others read it, who have no such paths
     blocks = [*show.blocks(of, command, weak)]
     said = in_format(arguments.format, blocks, {"json": partial(show.as_json, of, command)})
     put(said, arguments.to, show.headline(of))
     if arguments.format == FORMATS[0]:
-        say(f"Again: {command}", f"results: {folder}")
+        say(f"Again: {suite()} {words}", f"results: {folder}")
     if arguments.report:
         from bench.show.pages import run as page  # slow to import
 

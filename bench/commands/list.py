@@ -14,7 +14,7 @@ from bench.plan.layers.layer import Layer
 from bench.plan.statuses import FINE
 from bench.plan.sweep import load_sweep, shipped_names
 from bench.show.blocks import GAP, HEAD, Lines, Table, definitions, of_texts
-from bench.show.text import parts
+from bench.show.text import counted, parts
 from impls import catalogue
 from impls.catalogue import Entry
 
@@ -25,9 +25,9 @@ LIBRARY = "a model with random weights, or a layer in it with [at=PATH]"
 def run(_arguments: argparse.Namespace) -> int:
     """Print everything that has a name in a sweep or an option."""
     sweeps = {name: load_sweep(facts.here(name)) for name in shipped_names()}
-    defaults = {kind.sweep: f"; the default on {kind.name}" for kind in KINDS.values()}
+    kinds = {kind.sweep: f"; the default on {kind.name}" for kind in KINDS.values()}
     described = {
-        name: f"{len(sweep.points)} points, {len(sweep.implementations)} implementations{defaults.get(name, '')}"
+        name: f"{counted(len(sweep.points), 'point')}, {len(sweep.implementations)} implementations{kinds.get(name, '')}"
         for name, sweep in sweeps.items()
     }
     options = {

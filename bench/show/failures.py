@@ -77,7 +77,7 @@ def table(points: Sequence[At], longest: int = LONGEST_REASON) -> list[Lines | T
         Column("where", lambda each: _where(each.points, labels), folds=True),
         Column("why", lambda each: cut(each.detail, longest), folds=True, is_code=True),
     )
-    head = f"{lost:,} of {cases} have no time." if lost else f"All {cases} were measured."
+    head = f"Not timed: {lost:,} of {cases}." if lost else f"All {cases} were measured."
     return [Lines([head]), Table(columns, told, tone=lambda each: QUIET if each.status in HARMLESS else BAD)]
 
 

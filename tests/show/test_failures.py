@@ -107,7 +107,7 @@ def shown(*fates: tuple[int, str, str], planned: Sweep | None = None) -> list[st
 def test_each_failure_is_a_line_of_one_table() -> None:
     """Failures come first, cases that were never tried last; brackets aren't markup."""
     assert shown((1, "unsupported", "no bias"), (4, "unsupported", "no bias"), (2, "error", "[80] GiB")) == [
-        "3 of 6 cases have no time.",
+        "Not timed: 3 of 6 cases.",
         "status | who | where | why",
         "error | mha | N=5 | [80] GiB",
         "unsupported | sdpa | all 2 points | no bias",
