@@ -27,8 +27,8 @@ def run(_arguments: argparse.Namespace) -> int:
     sweeps = {name: load_sweep(facts.here(name)) for name in shipped_names()}
     kinds = {kind.sweep: f"; the default on {kind.name}" for kind in KINDS.values()}
     described = {
-        name: f"{counted(len(sweep.points), 'point')}, {len(sweep.implementations)} implementations{kinds.get(name, '')}"
-        for name, sweep in sweeps.items()
+        name: f"{counted(len(of.points), 'point')}, {len(of.implementations)} implementations{kinds.get(name, '')}"
+        for name, of in sweeps.items()
     }
     options = {
         name: "; ".join(f"{option}: {meaning}" for option, meaning in entry.options.items())
