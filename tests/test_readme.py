@@ -68,7 +68,7 @@ def command_lines() -> Iterator[list[str]]:
             *re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text),
             *(line for block in blocks(text) for line in block.splitlines()),
         ]
-        typed = [line.removeprefix(".nox/bench/bin/") for line in lines]
+        typed = [re.sub(r"^\.nox/bench/bin/| -f PATH/noxfile.py", "", line) for line in lines]
         yield from (shlex.split(line, comments=True) for line in typed if line.startswith(("nox -s ", "python ")))
 
 
