@@ -76,7 +76,7 @@ def measuring() -> list[list[str]]:
     """Return the options of every command that measures a sweep, those with a placeholder left out."""
     begins = (["nox", "-s", "bench", "--"], ["python", "-m", "bench", "run"], ["python", "-m", "pytest", "bench"])
     asked = [words[4:] for words in command_lines() if words[:4] in begins]
-    return [words for words in asked if not {"[options]", "DIR", "NAME", "--help"} & {*words}]
+    return [words for words in asked if not {"[options]", "DIR", "RUN", "NAME", "…", "--help"} & {*words}]
 
 
 def asked(words: list[str]) -> Sweep:
