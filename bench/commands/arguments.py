@@ -59,6 +59,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     """Measure a sweep, or resume a run."""
     parser.description, parser.formatter_class = options.EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.usage = "%(prog)s [options]"
+    parser.add_argument("--check", action="store_true", help="check outputs and gradients, but time and keep nothing")
     options.add(lambda title: parser.add_argument_group(title).add_argument)
 
 
@@ -83,9 +84,9 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 def add_compare(parser: argparse.ArgumentParser) -> None:
     """Compare the speed-ups of two runs."""
     verdicts, usual = ", ".join(map(hyphened, VERDICTS)), ",".join(map(hyphened, REGRESSIONS))
-    _add_saved(parser, "base")
-    _add_saved(parser, "new")
     add_option = parser.add_argument
+    runs = "BASE and NEW, or only NEW: its base is the run of the same sweep before it (default: the last in results/)"
+    add_option("runs", metavar="RUN", nargs="*", type=_saved, help=runs)
     margin = f"smaller changes count as neither slower nor faster (default: {MARGIN:.0%}%)"
     add_option("--margin", metavar="1%", default=str(MARGIN), help=margin)
     fail_on = f"exit with status 1 if a row has one of these verdicts: {verdicts} (default: {usual})"

@@ -27,8 +27,9 @@ from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import short, suite, without_options
 from bench.plan.names import search_path
 from bench.plan.sides import Side, sides_of
-from bench.plan.statuses import BAD, FINE
+from bench.plan.statuses import BAD, FINE, UNMEASURED
 from bench.plan.sweep import Sweep, load_sweep
+from bench.plan.verdicts import NOT_MEASURED
 from bench.show import doubts
 from bench.show.comparison import duel as show
 from bench.show.terminal.console import console
@@ -114,6 +115,8 @@ def _put(of: Outcome, weak: Sequence[str], arguments: argparse.Namespace, folder
         from bench.show.pages import run as page  # slow to import
 
         write(arguments.report, page.page(AnalysedRun(folder), blocks))
+    if of.verdict == NOT_MEASURED:
+        return UNMEASURED
     return BAD if of.is_bad else FINE
 
 

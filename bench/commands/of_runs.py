@@ -1,8 +1,11 @@
 """The commands that read runs: a function for each."""
 
 import argparse
+import os
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.comparable import unlike_conditions
@@ -15,6 +18,7 @@ from bench.machine.signals import held
 from bench.plan.columns import ValueKind, read
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest, refusing, unknown_names
 from bench.plan.statuses import BAD, FINE
+from bench.plan.sweep import Sweep
 from bench.plan.verdicts import named
 from bench.show import columns
 from bench.show.comparison import report as comparison
@@ -24,6 +28,9 @@ from bench.store import table
 from bench.store.files import Lock
 from bench.store.journal import JOURNAL
 from bench.store.table import RESULTS
+
+LOCAL = Path("results")
+"""The folder of runs in the current folder."""
 
 
 def show(arguments: argparse.Namespace) -> int:
@@ -64,7 +71,7 @@ def show(arguments: argparse.Namespace) -> int:
 def compare(arguments: argparse.Namespace) -> int:
     """Compare two runs; BAD if a row has a verdict of `--fail-on`."""
     failing, margin = named(arguments.fail_on), float(read(ValueKind.SHARE, "--margin", arguments.margin))
-    base, new = arguments.base, arguments.new
+    base, new = _sides(arguments.runs)
     unlike = unlike_conditions(base, new)
     if unlike and not arguments.force:
         raise NotComparable(
@@ -85,6 +92,41 @@ def compare(arguments: argparse.Namespace) -> int:
     blocks = comparison.blocks(changes, unlike, remarks, shows_all=arguments.all)
     put(in_format(arguments.format, blocks, data), arguments.to, headline)
     return BAD if any(change.verdict in failing for change in changes) else FINE
+
+
+def _sides(given: Sequence[AnalysedRun]) -> tuple[AnalysedRun, AnalysedRun]:
+    """Return the base and the new run; one run, by default the last in results/, is new, and its base came before it.
+
+    Raises WrongRequest for more than two runs, or without an earlier run of the same sweep.
+    """
+    if len(given) > 2:
+        raise WrongRequest(f"compare takes BASE and NEW, got {len(given)} runs")
+    if given[1:]:
+        return given[0], given[1]
+    new = given[0] if given else _last(_runs(LOCAL), lambda _: True)
+    if new is None:
+        raise WrongRequest(f"{LOCAL}/ has no runs; give BASE and NEW")
+    folders, folder = _runs(new.folder.resolve().parent), new.folder.resolve()
+    earlier = folders[: folders.index(folder)] if new.is_folder and folder in folders else []
+    base = _last(earlier, lambda run: run.planned is not None and _is_same(run.planned, new.planned))
+    if base is None:
+        raise WrongRequest(f"{new} has no earlier run of its sweep beside it; give BASE and NEW")
+    say(f"BASE {os.path.relpath(base.path)}", f"NEW  {new}", stderr=True)
+    return base, new
+
+
+def _runs(folder: Path) -> list[Path]:
+    """Return the run folders in a folder, the one measured last at the end."""
+    journals = sorted(folder.glob(f"*/{JOURNAL}"), key=lambda path: path.stat().st_mtime_ns)
+    return [path.parent for path in journals]
+
+
+def _last(folders: Sequence[Path], is_it: Callable[[AnalysedRun], bool]) -> AnalysedRun | None:
+    return next(filter(is_it, map(AnalysedRun, reversed(folders))), None)
+
+
+def _is_same(one: Sweep, other: Sweep | None) -> bool:
+    return other is not None and (one.name, one.points) == (other.name, other.points)
 
 
 def report(arguments: argparse.Namespace) -> int:

@@ -25,12 +25,17 @@ if TYPE_CHECKING:  # slow to import, but the first line should appear at once
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure a sweep while its progress is shown, and say what it found; BAD if a point fails by `--fail-on`."""
+    """Measure or check a sweep while its progress is shown; BAD if a point fails by `--fail-on`."""
     sweep = options.sweep(arguments)
     if arguments.list:
         for point in sweep.points:
             say(point.name)
         return FINE
+    if arguments.check:
+        from bench.commands import check  # slow to import
+
+        admission.check_devices(sweep)
+        return check.checked(sweep, options.fail_on(arguments))
     status, _ = measured(sweep, arguments)
     return status
 

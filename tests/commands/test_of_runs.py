@@ -5,6 +5,7 @@ import dataclasses
 import io
 import itertools
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -151,6 +152,25 @@ def test_compare_takes_folders_and_results_files_of_any_name(base: Path, worse: 
 def test_it_fails_on_the_verdicts_that_are_named(base: Path, worse: Path, options: str, status: int) -> None:
     """Without names on a row that became slower by more than the margin, and on one that fails: no user wants it."""
     assert main(["compare", str(base), str(worse), *options.split()]) == status
+
+
+def test_a_run_alone_is_compared_with_the_one_of_its_sweep_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, refused: Printed
+) -> None:
+    """Without a folder it is the last of results/. Another sweep's run lies between both, and one came later."""
+    (tmp_path / "results").mkdir()
+    for number, of in enumerate([AT, AT, AT[:2], AT]):
+        run = runs.of(tmp_path / f"results/{number}", [Case(at, name) for at in of for name in ("eager", "sdpa")])
+        os.utime(run / JOURNAL, (number, number))
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "results/1"]) == 0
+    assert capsys.readouterr().err.split() == ["BASE", "results/0", "NEW", "results/1"]
+    assert main(["compare"]) == 0
+    assert capsys.readouterr().err.split() == ["BASE", "results/1", "NEW", "results/3"]
+    for first in ("results/0", "results/2", "results/2/results.csv"):
+        assert "has no earlier run of its sweep beside it; give BASE and NEW" in refused("compare", first)
+    monkeypatch.chdir(tmp_path / "results/0")
+    assert "results/ has no runs; give BASE and NEW" in refused("compare")
 
 
 def test_what_cannot_be_compared_ends_with_3(base: Path, tmp_path: Path, refused: Printed) -> None:
