@@ -75,7 +75,7 @@ LINES: dict[str, int] = {
     "bench.measure": 4670,
     "bench.engine": 2940,
     "bench.profiling": 555,
-    "bench.commands": 1800,
+    "bench.commands": 1805,
     "bench": 290,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""

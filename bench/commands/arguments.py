@@ -60,6 +60,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.formatter_class = options.EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.usage = "%(prog)s [options]"
     parser.add_argument("--check", action="store_true", help="check outputs and gradients, but time and keep nothing")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only the table, doubts and the path")
     options.add(lambda title: parser.add_argument_group(title).add_argument)
 
 

@@ -17,6 +17,9 @@ from bench.show.blocks import HEAD, QUIET, Block, Column, Lines, Table, right
 from bench.show.text import LONGEST_NAME, counted, names, share_of
 from bench.store import units
 
+MOST = 10.0
+"""The largest error that is written out, as a share of the tolerance."""
+
 
 def checked(sweep: Sweep, fail_on: tuple[str, ...] | None) -> int:
     """Check each case of a sweep in one process, print what is correct, and keep nothing.
@@ -53,12 +56,8 @@ def _blocks(points: Sequence[At], implementations: Sequence[str]) -> Iterator[Bl
     of = {name: [row for row in rows if row["implementation"] == name] for name in implementations}
     correct = {name: sum(row["status"] == "ok" for row in of[name]) for name in of}
     wrong, cases = sum(row["status"] == "incorrect" for row in rows), counted(len(rows), "case")
-    head = (
-        f"Incorrect: {wrong} of {cases}."
-        if wrong
-        else f"Correct: {sum(correct.values())} of {cases}; none is incorrect."
-    )
-    yield Lines([head], HEAD)
+    right_ones = f"Correct: {sum(correct.values())} of {cases}; none is incorrect."
+    yield Lines([f"Incorrect: {wrong} of {cases}." if wrong else right_ones], HEAD)
     columns = [
         Column("implementation", str, folds=True),
         Column("correct", lambda name: share_of(correct[name], len(of[name])), right),
@@ -72,4 +71,6 @@ def _blocks(points: Sequence[At], implementations: Sequence[str]) -> Iterator[Bl
 def _error(rows: Sequence[Row]) -> str:
     """Return the largest share of the tolerance that an error takes; empty if no outputs were compared."""
     shares = [row["error"] / row["tolerance"] for row in rows if row["error"] is not None and row["tolerance"]]
-    return units.percent(max(shares)) if shares else ""
+    if not shares:
+        return ""
+    return units.percent(max(shares)) if max(shares) <= MOST else f"over {units.percent(MOST)}"

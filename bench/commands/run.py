@@ -34,6 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         from bench.commands import check  # slow to import
 
+        if arguments.run:
+            raise WrongRequest("--check keeps nothing, so it takes no --run")
         admission.check_devices(sweep)
         return check.checked(sweep, options.fail_on(arguments))
     status, _ = measured(sweep, arguments)
@@ -45,7 +47,9 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
     admission.check_devices(sweep)  # before the folder is made
     shard = f"-{sweep.shard.number}of{sweep.shard.count}" if sweep.shard else ""
     folder = options.run_folder(arguments, f"{sweep.name}{shard}")
-    fail_on, progress, opened = options.fail_on(arguments), Progress(sweep, sweep.points, console()), None
+    fail_on, shown, is_quiet = options.fail_on(arguments), console(), bool(getattr(arguments, "quiet", False))
+    shown.quiet = is_quiet
+    progress, opened = Progress(sweep, sweep.points, shown), None
     try:
         with ExitStack() as stack:
             stack.callback(progress.close)
@@ -63,12 +67,12 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
                 if opened.records(point):  # else its base waits
                     progress.told(point)
             progress.close()
-            return _told(opened, fail_on), folder
+            return _told(opened, fail_on, is_quiet=is_quiet), folder
     except KeyboardInterrupt:
         return _interrupted(opened), folder
 
 
-def _told(run: "Run", fail_on: tuple[str, ...] | None) -> int:
+def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int:
     """Print the end of a run, draw the pictures, write the page, and return the status."""
     if not run.contents.records:
         return FINE
@@ -76,7 +80,8 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None) -> int:
     from bench.show.answer import points_of
 
     saved, shown, baseline = run.saved, console(), run.sweep.baseline
-    end, width = summary.blocks(saved.whole, baseline, run.sweep), min(shown.width, summary.WIDEST)
+    end = summary.blocks(saved.whole, baseline, run.sweep, is_brief=is_quiet)
+    width = min(shown.width, summary.WIDEST)
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(f"warning: {warning}")

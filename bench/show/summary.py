@@ -49,14 +49,17 @@ class Line:
         return use(self.at.choice) if self.other is None else str(self.other["implementation"])
 
 
-def blocks(whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = None) -> Iterator[Block]:
+def blocks(
+    whole: pd.DataFrame, baseline: str | None, planned: Sweep | None = None, *, is_brief: bool = False
+) -> Iterator[Block]:
     """Yield the end of a run: the answer, a line for each point, failures, and doubts.
 
     `whole` is the table with the control's rows, `planned` is the run's plan.
     """
     points = say.points_of(whole, planned)
-    yield from answer_blocks(points, baseline)
-    yield GAP
+    if not is_brief:
+        yield from answer_blocks(points, baseline)
+        yield GAP
     yield from point_table(points, baseline)
     yield from failures.table(points, failures.BRIEF)
     yield Lines(doubts.sentences(whole), WARNING)

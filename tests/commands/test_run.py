@@ -174,6 +174,29 @@ def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) 
     assert scripted("--impl", "eager,test:raises", "--fail-on", "none").status == 0
 
 
+def test_a_check_counts_what_is_correct_and_keeps_nothing(
+    scripted: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 1 says that something is incorrect, also in outputs of timed calls; a slow one is only checked."""
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "--check", "--sweep", str(tmp_path / "steady.toml"), "--impl"]
+    assert main([*words, "eager,test:half"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.endswith("2 correct") for line in lines[1:4]] == [True] * 3
+    assert lines[4] == "Correct: 6 of 6 cases; none is incorrect."
+    assert main([*words, "eager,test:wrong_when_timed"]) == 1
+    assert "Incorrect: 3 of 6 cases." in capsys.readouterr().out
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_quiet_run_prints_the_table_and_the_path(scripted: Bench) -> None:
+    """Neither progress nor the answer above the table."""
+    lines = scripted("-q").lines
+    assert lines[0].split() == ["point", "use", "within", "latency", "vs", "eager", "ran"]
+    assert "   all rows: " in lines[-1]
+    assert not any("Use " in line or "[1/3]" in line for line in lines)
+
+
 def test_a_device_that_is_not_there_fails(scripted: Bench) -> None:
     """A machine without a GPU can't do what --device cuda asks for; beside the CPU the run says so by status 1."""
     done = scripted("--device", "cpu,cuda")
