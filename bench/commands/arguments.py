@@ -59,6 +59,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     """Measure a sweep, or resume a run."""
     parser.description, parser.formatter_class = options.EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.usage = "%(prog)s [options]"
+    across = "measure points that differ in this column alone in the same rounds, and compare each with the first"
+    parser.add_argument("--across", metavar="COLUMN", default="", help=across)
     parser.add_argument("--check", action="store_true", help="check outputs and gradients, but time and keep nothing")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the table, doubts and the path")
     options.add(lambda title: parser.add_argument_group(title).add_argument)
@@ -79,6 +81,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", metavar="N", type=int, help=top)
     parser.add_argument("--where", metavar="EXPRESSION", help=where)
     parser.add_argument("--columns", metavar="A,B,…", help=columns)
+    parser.add_argument("--across", metavar="COLUMN", help="show the ratios of a run that was measured across a column")
     _add_format(parser, COMPARE_FORMATS, to=False)
 
 

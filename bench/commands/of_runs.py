@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from bench.analyse.across import settings
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.comparable import unlike_conditions
 from bench.analyse.comparison import compared, is_compared
@@ -20,7 +21,7 @@ from bench.plan.errors import CannotWrite, NotComparable, WrongRequest, refusing
 from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import named
-from bench.show import columns
+from bench.show import across, columns
 from bench.show.comparison import report as comparison
 from bench.show.doubts import control_warning
 from bench.show.results import results
@@ -44,6 +45,9 @@ def show(arguments: argparse.Namespace) -> int:
     saved: AnalysedRun = arguments.run
     if not saved.is_alone:
         say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
+    if arguments.across:
+        put(in_format(arguments.format, across.blocks(settings(saved, arguments.across), arguments.across), {}))
+        return FINE
     chosen = where(saved.whole, arguments.where) if arguments.where is not None else saved.whole
     count, is_brief = point_count(chosen), arguments.format == "text" and sys.stdout.isatty()
     top = arguments.top or (TOP if is_brief and count > MOST_POINTS else count)

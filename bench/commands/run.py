@@ -1,6 +1,7 @@
 """Measure a sweep, or go on with a run."""
 
 import argparse
+import dataclasses
 import shlex
 from collections import Counter
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from bench.commands.progress import Progress
 from bench.engine import admission
 from bench.engine.pool import Pool
 from bench.machine.signals import held
+from bench.plan.across import groups
 from bench.plan.errors import WrongRequest, refusing
 from bench.plan.invocation import suite
 from bench.plan.statuses import BAD, FINE, INTERRUPTED
@@ -22,6 +24,10 @@ from bench.show.text import counted
 if TYPE_CHECKING:  # slow to import, but the first line should appear at once
     from bench.analyse.analysed_run import AnalysedRun
     from bench.engine.run import Run
+
+
+PROCESSES = 4
+"""The fewest processes of a case in a run across a column, whose ratios have no race to make them precise."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,8 +44,21 @@ def run(arguments: argparse.Namespace) -> int:
             raise WrongRequest("--check keeps nothing, so it takes no --run")
         admission.check_devices(sweep)
         return check.checked(sweep, options.fail_on(arguments))
+    if arguments.across and sweep.across != arguments.across:
+        sweep = _across(sweep, arguments.across, arguments.processes)
     status, _ = measured(sweep, arguments)
     return status
+
+
+def _across(sweep: Sweep, column: str, given: str | None) -> Sweep:
+    """Return a sweep whose points share rounds if they differ in a column alone; raises WrongRequest if some don't.
+
+    Each case has at least PROCESSES processes, unless the user has given another number.
+    """
+    groups(sweep.points, column)
+    processes = sweep.effort.processes if given else max(PROCESSES, sweep.effort.processes)
+    effort = dataclasses.replace(sweep.effort, race=False, within_s=None, processes=processes)
+    return dataclasses.replace(sweep, effort=effort, control=False, across=column)
 
 
 def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
@@ -58,10 +77,11 @@ def measured(sweep: Sweep, arguments: argparse.Namespace) -> tuple[int, Path]:
             if not arguments.run or not folder.exists():  # servers import torch while this process imports the engine
                 pool.begin(sweep.points[0])
             with held():
-                from bench.engine.run import Run
+                from bench.engine.across import Across
+            from bench.engine.run import Run
 
             of_run = {"extend": arguments.extend, "retry_failed": arguments.retry_failed}
-            opened = stack.enter_context(Run(sweep, folder, pools=[pool], **of_run))
+            opened = stack.enter_context((Across if sweep.across else Run)(sweep, folder, pools=[pool], **of_run))
             progress.follow(opened)
             for point in opened.measured(answered=progress.told):
                 if opened.records(point):  # else its base waits
@@ -76,12 +96,15 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     """Print the end of a run, draw the pictures, write the page, and return the status."""
     if not run.contents.records:
         return FINE
-    from bench.show import summary
+    from bench.analyse.across import settings
+    from bench.show import across, summary
     from bench.show.answer import points_of
 
     saved, shown, baseline = run.saved, console(), run.sweep.baseline
-    end = summary.blocks(saved.whole, baseline, run.sweep, is_brief=is_quiet)
+    end = [*summary.blocks(saved.whole, baseline, run.sweep, is_brief=is_quiet)]
     width = min(shown.width, summary.WIDEST)
+    if run.sweep.across:
+        end += across.blocks(settings(saved, run.sweep.across), run.sweep.across)
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(f"warning: {warning}")

@@ -64,7 +64,8 @@ class Sweep:
     """A named set of points, and the implementations to measure at each.
 
     With `control` the baseline is measured a second time at each point, under the name CONTROL.
-    If it is a `shard`, `whole` has the points of all shards.
+    If it is a `shard`, `whole` has the points of all shards. Points that differ in the column `across` alone share
+    rounds.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Sweep:
     control: bool = False
     shard: Shard | None = None
     whole: tuple[Point, ...] = ()
+    across: str = ""
 
     def sharded(self, shard: Shard | None) -> "Sweep":
         """Return a shard of the whole sweep, or the whole for None; raises WrongRequest if there are too few points."""

@@ -33,6 +33,7 @@ class _Plan(msgspec.Struct):
     points: tuple[Point, ...]
     control: bool = False
     shard: str = ""
+    across: str = ""
 
 
 class _Line(msgspec.Struct):
@@ -48,6 +49,7 @@ def encode(sweep: Sweep) -> bytes:
         "control": sweep.control,
         "effort": dataclasses.asdict(sweep.effort),
         **({"shard": str(sweep.shard)} if sweep.shard else {}),
+        **({"across": sweep.across} if sweep.across else {}),
         "points": [
             {name: value for name, value in vars(point).items() if value is not None}
             for point in sweep.whole or sweep.points
@@ -175,5 +177,7 @@ def _sweep(plan: _Plan) -> Sweep:
     """Return the sweep of a plan; it may have unknown names, because a run can be read without its implementations."""
     points = tuple(Point(**vars(each)) for each in plan.points)  # msgspec sets only the line's columns
     effort = Effort(**vars(plan.effort))
-    sweep = Sweep(plan.name, points, plan.implementations, plan.baseline, effort, control=plan.control)
+    sweep = Sweep(
+        plan.name, points, plan.implementations, plan.baseline, effort, control=plan.control, across=plan.across
+    )
     return sweep.sharded(parse_shard(plan.shard)) if plan.shard else sweep

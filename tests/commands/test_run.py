@@ -174,6 +174,20 @@ def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) 
     assert scripted("--impl", "eager,test:raises", "--fail-on", "none").status == 0
 
 
+def test_points_that_differ_in_one_column_share_their_rounds(scripted: Bench, printed: Callable[..., str]) -> None:
+    """Processes and seeds pair, the ratios stand below the answer, and `show` and a resumed run have the same."""
+    done = scripted("--across", "batch")
+    assert done.status == 0, done.text
+    keys = {(record.process, record.seed) for record in journal.read(done.folder)}
+    assert len(keys) == 4
+    table = done.text.partition("implementation  batch")[2].partition("\nvs 1:")[0]
+    assert [line.split()[:2] for line in table.splitlines()[1:]] == [[n, b] for n in ("eager", "sdpa") for b in "123"]
+    assert len(re.findall(r"1\.0\dx|0\.9\dx|1\.00x", table)) == 4
+    assert table in printed("show", done.folder, "--across", "batch")
+    assert table in printed("run", "--run", done.folder)
+    assert {(record.process, record.seed) for record in journal.read(done.folder)} == keys
+
+
 def test_a_check_counts_what_is_correct_and_keeps_nothing(
     scripted: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,58 @@
+"""The ratios between points that differ in one column alone and were measured in the same rounds."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.rows import Row, grouped
+from bench.analyse.summary import values_of
+from bench.plan.across import groups
+from bench.plan.case import CONTROL, Point
+from bench.plan.errors import WrongRequest
+from bench.stats.contrasts import Values, contrasts, prior
+from bench.stats.estimates import UNKNOWN, Interval, interval
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row at one value of a column; `ratio` is how many times as fast it is as at the first, unknown there."""
+
+    row: Row
+    point: Point
+    value: Any
+    first: Any
+    ratio: Interval = UNKNOWN
+
+
+def settings(run: AnalysedRun, column: str) -> list[Setting]:
+    """Return the rows of each group by implementation, then by value.
+
+    Raises WrongRequest if points don't differ in the column alone, or weren't measured in the same rounds.
+    """
+    records = grouped((each for each in run.records if each.status == "ok"), lambda each: each.case)
+    found = [(group, _values(records, group)) for group in groups([*run.summary], column)]
+    pooled = prior([values for _, values in found])
+    told = [each for group, values in found for each in _settings(run, group, values, pooled, column)]
+    if not any(math.isfinite(each.ratio.value) for each in told):
+        raise WrongRequest(f"{run} has no rounds across {column}; measure it with run --across {column}")
+    return told
+
+
+def _values(records: dict[Any, Any], group: Sequence[Point]) -> Values:
+    cases = [case for case in records if case.point in group and case.implementation != CONTROL]
+    return values_of({f"{group.index(case.point)} {case.implementation}": records[case] for case in cases})
+
+
+def _settings(run: AnalysedRun, group: Sequence[Point], values: Values, pooled: Any, column: str) -> Iterator[Setting]:
+    of = contrasts(values, pooled) if values.names else None
+    rows = {(point, row["implementation"]): row for point in group for row in run.summary.rows(point)}
+    for name in dict.fromkeys(name for _, name in rows if name != CONTROL):
+        for number, point in enumerate(group):
+            if (row := rows.get((point, name))) is None:
+                continue
+            ratio, pair = UNKNOWN, (f"{number} {name}", f"0 {name}")
+            if number and of and {*pair} <= {*of.names}:
+                ratio = interval(of.speedup(*pair)).exp()
+            yield Setting(row, point, getattr(point, column), getattr(group[0], column), ratio)

@@ -1,0 +1,46 @@
+"""Ratios between points that differ in one column, on planted records."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from bench.analyse.across import Setting, settings
+from bench.analyse.analysed_run import AnalysedRun
+from bench.plan.case import Case
+from bench.plan.errors import WrongRequest
+from bench.store.record import Record
+from tests.make import runs
+from tests.make.points import vit_s
+from tests.make.records import environment, measured
+
+ONE, TWO = vit_s(threads=1, num_tokens=5), vit_s(threads=2, num_tokens=5)
+TIMES = {(ONE, "eager"): 2.0, (TWO, "eager"): 1.0, (ONE, "sdpa"): 1.0, (TWO, "sdpa"): 1.0}
+
+
+def run(folder: Path, seed_of: dict[object, int]) -> AnalysedRun:
+    """Return a run in which each process of a case takes its time of TIMES, with the seed of its point."""
+    records: list[Record] = [
+        dataclasses.replace(measured(Case(at, name), process, value_s, rounds=5), seed=seed_of[at])
+        for process in range(5)
+        for (at, name), value_s in TIMES.items()
+    ]
+    return AnalysedRun(runs.saved(folder / "run", records, environment()))
+
+
+def test_each_implementation_has_its_ratio_to_the_first_value(tmp_path: Path) -> None:
+    """Two threads halve eager's time and do nothing for sdpa's."""
+    told: dict[tuple[str, int], Setting] = {
+        (each.row["implementation"], each.value): each for each in settings(run(tmp_path, {ONE: 1, TWO: 1}), "threads")
+    }
+    assert [*told] == [("eager", 1), ("eager", 2), ("sdpa", 1), ("sdpa", 2)]
+    for name, ratio in (("eager", 2.0), ("sdpa", 1.0)):
+        found = told[name, 2].ratio
+        assert found.low < ratio < found.high < ratio * 1.02
+        assert not told[name, 1].ratio.is_known
+
+
+def test_points_that_share_no_rounds_have_no_ratio(tmp_path: Path) -> None:
+    """The refusal says how to measure them."""
+    with pytest.raises(WrongRequest, match="has no rounds across threads; measure it with run --across threads"):
+        settings(run(tmp_path, {ONE: 1, TWO: 2}), "threads")
