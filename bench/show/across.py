@@ -8,6 +8,9 @@ from bench.show.blocks import QUIET, Block, Column, Lines, Table, right
 from bench.show.text import LONGEST_NAME, names
 from bench.store import units
 
+DECIMALS = 3
+"""Decimals of an exact ratio: far from 1 two say little."""
+
 
 def blocks(settings: Sequence[Setting], column: str) -> list[Block]:
     """Return a table of the rows at each value, and what its ratios mean."""
@@ -41,4 +44,4 @@ def _latency(of: Setting) -> str:
 def _ratio(of: Setting) -> str:
     if of.value == of.first:
         return "baseline"
-    return intervals.ratio(of.ratio) if of.ratio.value == of.ratio.value else ""
+    return intervals.ratio(of.ratio, DECIMALS) if of.ratio.value == of.ratio.value else ""

@@ -191,12 +191,13 @@ def softmaxes(advice: Advice) -> list[str]:
 
 def recommendation(advice: Advice) -> str:
     """Return what to use, or why the model stays as it is."""
-    of, gain = advice.choice, speedup_cell(advice.chosen, AS_IS)
+    of = advice.choice
+    if of.standing == NOTHING:
+        return f"Nothing was compared, because as_is ended as {advice.as_is['status']}: {advice.as_is['detail']}"
+    gain = speedup_cell(advice.chosen, AS_IS)
     alone = speedup_cell(advice.rows.get(GRAPH), AS_IS)
     graph = f"{GRAPH}, the traced model unchanged, is {alone or 'not known'}"
     cost = "the fastest" if of.standing == FASTEST else f"within {within(of)} of the fastest"
-    if of.standing == NOTHING:
-        return f"Nothing was compared, because as_is ended as {advice.as_is['status']}: {advice.as_is['detail']}"
     if of.standing == ALONE:
         return "Keep the model unchanged, because no other setting was measured."
     if advice.is_disturbed:
