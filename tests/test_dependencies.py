@@ -72,7 +72,7 @@ LINES: dict[str, int] = {
     "bench.show.charts": 785,
     "bench.show.pages": 170,
     "bench.modules": 2810,
-    "bench.measure": 4670,
+    "bench.measure": 4675,
     "bench.engine": 2940,
     "bench.profiling": 555,
     "bench.commands": 1670,
