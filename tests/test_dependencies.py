@@ -60,7 +60,7 @@ USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 LINES: dict[str, int] = {
     DECLARED: 390,
     "impls": 2180,
-    "bench.plan": 2660,
+    "bench.plan": 2665,
     "bench.store": 1690,
     "bench.machine": 735,
     "bench.stats": 530,
@@ -75,7 +75,7 @@ LINES: dict[str, int] = {
     "bench.measure": 4675,
     "bench.engine": 2940,
     "bench.profiling": 555,
-    "bench.commands": 1670,
+    "bench.commands": 1675,
     "bench": 290,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""
