@@ -71,7 +71,7 @@ LINES: dict[str, int] = {
     "bench.show.comparison": 465,
     "bench.show.charts": 785,
     "bench.show.pages": 170,
-    "bench.modules": 2810,
+    "bench.modules": 2825,
     "bench.measure": 4675,
     "bench.engine": 2940,
     "bench.profiling": 555,
