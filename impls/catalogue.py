@@ -161,7 +161,7 @@ NOT_WRITTEN = "this implementation replaces the whole layer, and is not written 
 
 _MHA_LAYERS = ("ViTAttention", "Attention")
 _PACKED_LAYERS = ("ViTAttention", "Attention", "Core")
-_PACKED = "items of different lengths"
+_PACKED = "no context, attn_bias, rope or windows"
 _MHA = "token_len = channels, default qk_scale; no context, attn_bias, qk_norm, rope, grouped heads or windows"
 _GQA = {"gqa": "repeat copies keys and values for each query head; built-in (default) passes enable_gqa=True"}
 _MODE = "mode of torch.compile, such as max-autotune"
@@ -203,10 +203,10 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
     "flex": Entry("attend.flex:adapt", "compiled flex_attention; the rest of the layer is eager",
         Style("#cc79a7", SOLID, "d"), supports="inference; other modes on a GPU only", compiles=True),
     "varlen": Entry("attend.packed:adapt_varlen", "packed items, torch.nn.attention.varlen (FlashAttention)",
-        Style("#0b7a75", SOLID, "P", hollow=True), supports=f"{_PACKED}, GPU, bfloat16 and float16",
+        Style("#0b7a75", SOLID, "P", hollow=True), supports=f"GPU, bfloat16 and float16; {_PACKED}",
         layers=_PACKED_LAYERS, packs=True),
     "flex_packed": Entry("attend.packed:adapt_flex", "packed items, compiled flex_attention with a document mask",
-        Style("#d65db1", DASHED, "*"), supports=f"{_PACKED}, inference; other modes on a GPU only",
+        Style("#d65db1", DASHED, "*"), supports=f"inference; other modes on a GPU only; {_PACKED}",
         layers=_PACKED_LAYERS, packs=True, compiles=True,
         options={"build": "when to build the mask: batch (default, once for all layers of a model) or call"}),
     "nested": Entry("attend.packed:adapt_nested",
@@ -246,7 +246,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         function="flash_attn.cute:flash_attn_func"),
     "flash_attn_varlen": Entry("attend.packages:flash_attn_varlen",
         "packed items, FlashAttention 2 from the package flash-attn", Style("#6f7200", DASHED, "$2$"),
-        supports=f"{_PACKED}, {_HALF}", layers=_PACKED_LAYERS, packages=("flash-attn",), on_gpu=True, packs=True,
+        supports=f"{_HALF}; {_PACKED}", layers=_PACKED_LAYERS, packages=("flash-attn",), on_gpu=True, packs=True,
         function="flash_attn:flash_attn_varlen_func"),
     "xformers": Entry("attend.packages:xformers", "memory_efficient_attention from xformers",
         Style("#8a5a00", DASH_DOT, "x"), supports="GPU, if installed", packages=("xformers",), on_gpu=True,

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.compiler import is_compiling
 
-from impls.catalogue import CAUSAL, CORE_KEYWORDS, FIXED, NO_MASK, PACKING
+from impls.catalogue import CAUSAL, CORE_KEYWORDS, FIXED, NO_MASK, NOT_PACKED, PACKING
 
 BY_ATTEND = "self.attend"
 """The value of `adapted_by` if a layer's own `attend` was replaced."""
@@ -157,8 +157,8 @@ def fitted(attend: Attend, layer: nn.Module, **options: Any) -> Attend:
     declared, asks = declared_options(attend), getattr(layer, "asks", None)
     is_padded = attribute(layer, "lengths") not in (None, FIXED)
     if PACKING in declared:
-        if not is_padded:
-            raise Unsupported(f"{_name(attend)} takes packed items, but all items of the layer have the same length")
+        if attribute(layer, "lengths") is None:
+            raise Unsupported(NOT_PACKED)
         if attribute(layer, "attn_bias") not in (None, "none"):
             raise Unsupported(f"{_name(attend)} takes packed items, but the layer has a bias")
         asks = tuple(each for each in asks or () if each != "attn_mask")

@@ -1,4 +1,4 @@
-"""Packed items of different lengths: their tokens follow each other without padding."""
+"""Packed items, whose lengths may differ: their tokens follow each other without padding."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -60,7 +60,7 @@ USE_TORCH = {"impls", "bench.modules", "bench.measure", "bench.profiling"}
 LINES: dict[str, int] = {
     DECLARED: 390,
     "impls": 2180,
-    "bench.plan": 2690,
+    "bench.plan": 2695,
     "bench.store": 1690,
     "bench.machine": 735,
     "bench.stats": 530,
@@ -71,11 +71,11 @@ LINES: dict[str, int] = {
     "bench.show.comparison": 465,
     "bench.show.charts": 785,
     "bench.show.pages": 170,
-    "bench.modules": 2810,
-    "bench.measure": 4670,
+    "bench.modules": 2825,
+    "bench.measure": 4675,
     "bench.engine": 2985,
     "bench.profiling": 555,
-    "bench.commands": 1835,
+    "bench.commands": 1840,
     "bench": 290,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""

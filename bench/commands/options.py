@@ -12,7 +12,7 @@ from bench.commands.progress import waiting
 from bench.engine import admission
 from bench.machine import facts
 from bench.plan.case import COLUMNS
-from bench.plan.columns import READERS, PointColumn, Role, ValueKind, flag
+from bench.plan.columns import NONE, READERS, PointColumn, Role, ValueKind, flag
 from bench.plan.device import CPU, CUDA
 from bench.plan.errors import WrongRequest, all_of, unknown_names
 from bench.plan.grid import is_range, parse_shard
@@ -38,8 +38,8 @@ RULES = {
 }
 """The rule for an option's values by kind; other columns take words."""
 
-FAILURES, NONE = tuple(status for status in STATUSES if status != "ok"), "none"
-"""The values of --fail-on: statuses, or `none`."""
+FAILURES = tuple(status for status in STATUSES if status != "ok")
+"""The values of --fail-on besides `none`."""
 
 BEFORE_A_JOURNAL = (LOCK, IGNORED, ENVIRONMENT)
 """The files that a run's folder may have before it has a journal, for example after a kill."""
@@ -239,11 +239,14 @@ def run_folder(option: argparse.Namespace, name: str) -> Path:
 
 
 def _list(option: argparse.Namespace, name: str, kind: ValueKind = ValueKind.TEXT) -> list[Any]:
-    """Return the values in a comma list, empty if the command has no such option; ranges stay text."""
+    """Return the values in a comma list, empty if the command has no such option; ranges and `none` stay text."""
     text = getattr(option, name, None)
     if text is None:
         return []
     try:
-        return [word if kind is ValueKind.COUNT and is_range(word) else READERS[kind](word) for word in split(text)]
+        return [
+            word if word == NONE or (kind is ValueKind.COUNT and is_range(word)) else READERS[kind](word)
+            for word in split(text)
+        ]
     except (ValueError, KeyError):
         raise WrongRequest(f"{flag(name)} {text} must be {RULES[kind]}, separated by commas") from None

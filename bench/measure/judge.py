@@ -56,7 +56,8 @@ class Judge:
             memory.give_back()  # the implementations need the memory
             if changes := self._state.changes():
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
-            return Expected(work.least_work, self._peak, UNPEAKED if self._peak == 1 else "")
+            remarks = UNPEAKED if self._peak == 1 else "", getattr(work.layer, "unused", "")
+            return Expected(work.least_work, self._peak, "; ".join(filter(None, remarks)))
         return outcome
 
     def compare(self, request: Compare, _channel: Channel) -> Compared:

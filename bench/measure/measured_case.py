@@ -237,7 +237,7 @@ class MeasuredCase:
     def _capture(self) -> None:
         """Capture a CUDA graph, whose replays are the timed calls."""
         self._channel.announce("capture")
-        if self._work.layout.lengths:
+        if self._work.lengths and self._work.layout.lengths:
             raise impls.Unsupported("a CUDA graph has the lengths of one batch, but each timing has others")
         graph = Graph(self._subject, self._work, self._inputs)
         self._call, self._reuses = graph, False  # each result of a replay has memory of its own

@@ -172,7 +172,7 @@ class Workload:
         shift = random.Random(f"direction {key}").randrange(direction.numel())  # noqa: S311 - the judge repeats it
         rolled = direction.flatten().roll(shift).view(direction.shape)
         if not self.lengths:
-            return rolled
+            return self.layout.packed(rolled)
         return self.layout.packed(without_padding(rolled, self._padding(self.timed_lengths(key))[-1]))
 
     @property

@@ -17,7 +17,7 @@ from bench.modules.core import wrapped
 from bench.modules.inputs import is_function, with_input
 from bench.modules.inside import inside
 from bench.modules.sources import SOURCES, constructed, mended
-from bench.modules.stated import SEVERAL, Shapes, shapes, takes_point
+from bench.modules.stated import ONE, SEVERAL, Shapes, shapes, takes_point
 from bench.modules.wrapper import Wrapper
 from impls.catalogue import ALIASES, NO_MASK, Name, name_of, with_option
 from impls.contract import (
@@ -45,6 +45,9 @@ IF_OPEN: Mapping[str, str] = {
 
 NEVER = ("layer", "device", "dtype", "mode", "threads", "allocator", "timing")
 """The columns that no constructor gets."""
+
+IDLE: Mapping[str, str] = {"num_heads": "head", "image_size": "im", "patch_size": "patch"}
+"""The columns that no input of tokens uses, each with a part of the names of parameters that may mean it."""
 
 INPUTS = ("num_kv_tokens", "context_dim")
 """The columns that a layer with `input_shapes` takes."""
@@ -79,14 +82,15 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
     parsed = name_of(name)
     options = dict(parsed.options)
     path, given = str(options.pop("at", "")), options.pop("input", None)
-    guessed = ""
+    guessed = unused = ""
     if parsed.module in SOURCES:
         _check_taken(name, columns, required, ())
         model = parsed.base.partition(":")[2]
         inner, item, arguments = SOURCES[parsed.module](model, given, options)
         module: nn.Module = with_input(inner, given, (item,), arguments, is_outer=bool(path))
     else:
-        module, guessed = _constructed(parsed, options, {"mask": NO_MASK} if given else columns, required)
+        chosen = {"mask": NO_MASK} if given else columns
+        module, guessed, unused = _constructed(parsed, options, chosen, required)
         module = _ready(module, given, name, columns, is_outer=bool(path))
     if not is_ours(module):
         show_all(module)
@@ -94,7 +98,7 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         outer = wrapped(module.eval(), tuple(shape[1:] for shape in _shapes(name, module, columns)))
         module = inside(outer, path, name, outer.batch if is_function(given) else columns["batch"])
     if isinstance(module, Wrapper):
-        module.guessed = guessed
+        module.guessed, module.unused = guessed, unused
     return module, _shapes(name, module, columns)
 
 
@@ -106,8 +110,8 @@ def maker_of(name: str) -> Callable[..., Any] | None:
 
 def _constructed(
     name: Name, options: dict[str, Any], columns: Columns, required: Collection[str]
-) -> tuple[nn.Module, str]:
-    """Return the module that a class or function makes from options and columns, and the parameters set by IF_OPEN.
+) -> tuple[nn.Module, str, str]:
+    """Return the module that a class or function makes from options and columns, with remarks on guesses and `_unused`.
 
     Raises Unresolved, with the signature, if it fails, and if the result is no module.
     """
@@ -127,7 +131,27 @@ def _constructed(
     is_masked = takes_core(attribute(module, "attend")) or (mask != NO_MASK and "mask" in arguments)
     if is_masked and mask_of(module) != mask and "mask" not in options:  # an option's mask is the layer's own
         raise Unresolved(f"layer {name.base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
-    return module, ", ".join(f"{key} is {IF_OPEN[key]}" for key in arguments if key in IF_OPEN)
+    states = any(takes_point(owner, what) for owner in (module, make_it) for what in (SEVERAL, ONE))
+    unused = "" if states else _unused(name, make_it, columns, every)
+    return module, ", ".join(f"{key} is {IF_OPEN[key]}" for key in arguments if key in IF_OPEN), unused
+
+
+def _unused(name: Name, make_it: Callable[..., Any], columns: Columns, given: Mapping[str, Any]) -> str:
+    """Return a remark that names the columns which reach no parameter of a constructor; empty if all do.
+
+    An argument in the name with a column's value may mean the column.
+    """
+    taken = {column for key in given for column in (*(IDLE if key in DERIVED else ()), ALIASES.get(key, key))}
+    taken |= {IF_OPEN[key] for key in given if key in IF_OPEN}
+    parameters, lines = [each.name for each in parameters_of(make_it)], list[str]()
+    for column, part in IDLE.items():
+        value = columns.get(column)
+        if column in taken or value in (None, 1, *name.options.values()):
+            continue
+        near = [each for each in parameters if part in each and each not in given][:1]
+        hint = "".join(f"{with_option(name.text, each, str(value))} sets {each}; " for each in near)
+        lines.append(f"{column} = {value} sets nothing; {hint}{name.base} takes {', '.join(parameters) or 'nothing'}")
+    return "; ".join(lines)
 
 
 def maker(base: str) -> Callable[..., Any]:

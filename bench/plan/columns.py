@@ -39,6 +39,9 @@ KINDS = {
 }
 """The kind of a column or a setting by the type of its field; a float field declares its kind."""
 
+NONE = "none"
+"""The text for no value, in a column whose absence is None, and the value that switches off one such as `mask`."""
+
 DECLARED = "declared"
 """The key of a field's metadata."""
 
@@ -122,12 +125,17 @@ class PointColumn(Declared):
 
     def is_possible(self, value: object) -> bool:
         """Return whether the column can have this value."""
-        return super().is_possible(value) and (not self.choices or value in self.choices) and bool(self.is_ok(value))
+        is_valid = super().is_possible(value) and (not self.choices or value in self.choices)
+        return self.is_none(value) or (is_valid and bool(self.is_ok(value)))
+
+    def is_none(self, value: object) -> bool:
+        """Return whether a value in a sweep is the text for no value."""
+        return self.absent is None and value == NONE
 
     def expected(self, value: object) -> str:
         """Return the rule that a value breaks, with the nearest of the choices."""
         choices = f"one of {', '.join(self.choices)}{suggestion(value, self.choices)}"
-        return choices if self.choices else self.rule or self.kind.value
+        return choices if self.choices else (self.rule or self.kind.value) + ", or none" * (self.absent is None)
 
     def is_usual(self, point: Any) -> bool:
         """Return whether a point's value is usual, or is None because the layer doesn't use the column."""

@@ -61,7 +61,8 @@ def expand(values: Values, usual: Values | None = None, shown: Values | None = N
     if (number := math.prod(map(len, lists))) > MOST_POINTS:
         raise WrongRequest(f"the grid has {number:,} points; a grid may have at most {MOST_POINTS:,}")
     for combination in itertools.product(*lists):
-        point = dict(zip(values, combination, strict=True))
+        given = zip(values, combination, strict=True)
+        point = {key: value for key, value in given if not COLUMNS[key].is_none(value)}
         if "qk_scale" in point:
             point["qk_scale"] = float(point["qk_scale"])
         point.setdefault("timing", kind(point["device"]).timings[0])

@@ -44,6 +44,15 @@ def test_options_of_shape_are_one_product_and_those_of_execution_hold_for_the_sw
     assert [each.num_tokens for each in asked("--dtype float32,bfloat16 --batch 1").points] == [197, 197]
 
 
+def test_none_is_no_value_of_an_optional_column() -> None:
+    """It replaces a column of a sweep too, and is one point however often it is given; a layer may lack the column."""
+    line = "--layer attention --num-tokens 64 --window-size none,8,none --qk-scale none,0.5"
+    found = [(each.window_size, each.qk_scale) for each in asked(line).points]
+    assert found == [(None, None), (8, None), (None, 0.5), (8, 0.5)]
+    assert [each.num_kv_tokens for each in asked("--layer vit --num-kv-tokens none --num-tokens 8").points] == [None]
+    assert refusal(asked, "--num-heads none").startswith("num_heads = 'none' must be a whole number from 1 to ")
+
+
 def test_a_gpu_has_a_default_sweep_of_its_own() -> None:
     """Its shapes without options of shape; beside one its dtype and implementations, at the shape of all defaults."""
     plain, one = asked("--device cuda"), asked("--device cuda:1 --num-tokens 64")

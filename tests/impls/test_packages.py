@@ -14,6 +14,7 @@ from impls import Unsupported, ViTAttention, build
 from impls.attend import packages
 from impls.contract import Adapt
 from impls.layers.core import Core
+from impls.layers.self_attention import SelfAttention
 from impls.lookup import activate
 from impls.packing import pack
 from tests.impls.reference import normal
@@ -90,14 +91,14 @@ def test_a_kernel_computes_our_core(adapt: Adapt, mask: str) -> None:
 
 @pytest.mark.parametrize("mask", ["none", "causal"])
 def test_packed_items_are_those_of_their_own_cores(mask: str) -> None:
-    """A layer whose items have one length has no use for it."""
+    """The items may have one length, but a layer without lengths has no packing."""
     layer, x = ViTAttention(32, 32, 4, mask=mask, lengths="uniform"), normal(1, 11, 32)
     packing = packages.flash_attn_varlen(layer)
     pack(packing, (3, 7, 1), 9, x.device)
     expected = torch.cat([layer(part) for part in x.split((3, 7, 1), dim=1)], dim=1)
     torch.testing.assert_close(packing(x), expected)
-    with pytest.raises(Unsupported, match="all items of the layer have the same length"):
-        packages.flash_attn_varlen(ViTAttention(32, 32, 2))
+    with pytest.raises(Unsupported, match="only core, attention and vit have"):
+        packages.flash_attn_varlen(SelfAttention(32, 32, 32))
 
 
 @pytest.mark.parametrize(

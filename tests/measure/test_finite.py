@@ -9,8 +9,8 @@ from tests.measure.stub import Judging
 
 
 def of(layer: str, mode: str = "inference", dtype: str = "float32") -> Point:
-    """Return a point of a layer of 7 tokens of 12 channels."""
-    return point(layer=f"tests.odd_layers:{layer}", mode=mode, dtype=dtype)
+    """Return a point of a layer of one head, of 7 tokens of 12 channels."""
+    return point(layer=f"tests.odd_layers:{layer}", mode=mode, dtype=dtype, num_heads=1)
 
 
 def refusal(at: Point) -> str:

@@ -54,6 +54,12 @@ def test_another_seed_has_other_expectations() -> None:
     assert "is off by" in judge.compare(PEAKED, written(point(), PEAKED))["reason"]
 
 
+def test_a_column_that_reaches_no_parameter_is_a_remark_on_the_rows_of_the_point() -> None:
+    """The user's layer is measured with what it has, and the run says that its rows name something else."""
+    at = point(layer="tests.measure.test_workload:Drawn")
+    assert Judging().expect(at)["remark"] == f"num_heads = {at.num_heads} sets nothing; {at.layer} takes channels"
+
+
 MODES = [("inference", "float32"), ("forward", "bfloat16"), ("train", "float32"), ("train", "bfloat16")]
 
 

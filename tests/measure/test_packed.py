@@ -43,6 +43,34 @@ def test_padded_and_packed_ways_are_right_from_the_first_call_to_the_last(
     assert reasons == dict.fromkeys([NORMAL, PEAKED, AFTERWARDS, TIMED], "")
 
 
+@pytest.mark.parametrize(("name", "layer", "mode", "mask"), [("sdpa", "vit", "forward", "none"), *RUNS[3:]])
+def test_items_of_equal_length_are_packed_too(name: str, layer: str, mode: str, mask: str) -> None:
+    """A packed core gets all tokens as one item, and the others no padding mask, so packing can be compared alone."""
+    point = at(layer, "fixed", mode=mode, mask=mask)
+    with case(point, name, thorough=True) as process:
+        reply = process.measure(4)
+        reasons = process.reasons()
+    work = workload.make(point)
+    inputs = packed.formed(work, subjects.subject(work, name)).inputs()
+    assert (reply["status"], reply["detail"], {*reasons.values()}) == ("ok", "", {""})
+    assert [len(each) for each in inputs] == [4 if name == "sdpa" else 1] * (3 if layer == "core" else 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("num_kv_tokens", {"num_kv_tokens": 9, "context_dim": 12}),
+        ("window_size", {"window_size": 2, "num_tokens": 16}),
+        ("rope", {"rope": "axial", "num_tokens": 16}),
+    ],
+)
+def test_what_packed_items_cannot_have_is_unsupported(name: str, columns: dict[str, Any]) -> None:
+    """The line names the column."""
+    work = workload.make(at("attention", "fixed", **columns))
+    with pytest.raises(impls.Unsupported, match=f"takes packed items, which can't have {name}$"):
+        packed.formed(work, subjects.subject(work, "loop"))
+
+
 @pytest.mark.parametrize("mode", ["inference", "train"])
 @pytest.mark.parametrize("name", hacks_of_lengths.OF_LENGTHS)
 def test_a_core_that_is_wrong_for_items_of_different_lengths_is_incorrect(name: str, mode: str) -> None:

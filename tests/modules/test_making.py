@@ -75,6 +75,11 @@ def curious(dim: int, colour: str, window_size: Any) -> Got:
     return Got(dim=dim, colour=colour, window_size=window_size)
 
 
+def of_count(dim: int, heads_count: int = 4, bias: bool = True) -> Got:
+    """Return heads by a name that means no column."""
+    return Got(dim=dim, heads_count=heads_count, bias=bias)
+
+
 def any_keyword(**others: Any) -> Got:
     """Return all keyword arguments."""
     return Got(**others)
@@ -238,3 +243,25 @@ def test_what_would_hide_the_layers_before_it_is_changed() -> None:
     assert float(layer["head"].detach().std()) > 0.001
     assert float(layer["scale"].detach().min()) > 0.1
     assert torch.equal(layer["norm"], torch.ones(4))
+
+
+TAKES = f"{HERE}:of_count takes dim, heads_count, bias"
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "said"),
+    [
+        ("of_count", {}, f"num_heads = 4 sets nothing; {HERE}:of_count[heads_count=4] sets heads_count; {TAKES}"),
+        ("of_count[heads_count=3]", {}, f"num_heads = 4 sets nothing; {TAKES}"),
+        ("of_count[heads_count=4]", {}, ""),
+        ("of_count", {"num_heads": 1}, ""),
+        ("of_count", {"num_heads": 1, "patch_size": 4}, f"patch_size = 4 sets nothing; {TAKES}"),
+        ("any_keyword", {}, f"num_heads = 4 sets nothing; {HERE}:any_keyword takes others"),
+        ("with_defaults", {}, ""),
+        ("of_open", {}, ""),
+    ],
+)
+def test_a_column_that_reaches_no_parameter_is_said(name: str, columns: dict[str, Any], said: str) -> None:
+    """The remark has what the constructor takes and the option that sets a parameter of a similar name."""
+    at = {**COLUMNS, "mask": "none", "image_size": None, "patch_size": None, **columns}
+    assert make(f"{HERE}:{name}", at)[0].unused == said

@@ -90,6 +90,16 @@ def test_columns_follow_from_others(values: dict[str, Any], column: str, expecte
     assert [getattr(each, column) for each in expand(LEAST | values)] == expected
 
 
+def test_none_leaves_an_optional_column_out() -> None:
+    """It may stand beside values, and for all columns whose absence is None; a layer that needs one refuses it."""
+    optional = [name for name, column in COLUMNS.items() if column.absent is None]
+    assert [*expand({**LEAST, **dict.fromkeys(optional, "none")})] == [*expand(LEAST)]
+    grid = {**LEAST, "layer": "attention", "num_tokens": 64, "window_size": ["none", 8]}
+    assert [each.window_size for each in expand(grid)] == [None, 8]
+    assert refused({**LEAST, "layer": "patch", "image_size": 32, "patch_size": "none"}).startswith("patch_size is miss")
+    assert refused({**LEAST, "num_heads": "none"}).startswith("num_heads = 'none' must be a whole number from 1 to ")
+
+
 # What is refused
 
 

@@ -3,9 +3,9 @@
 import math
 
 from bench.plan.case import Point, of_role
-from bench.plan.columns import Role
+from bench.plan.columns import NONE, Role
 from bench.plan.errors import WrongRequest
-from bench.plan.layers.layer import NONE, Layer, Projection, Values, all_tokens, check_core
+from bench.plan.layers.layer import Layer, Projection, Values, all_tokens, check_core
 
 LEAST_SIDE = 2
 """The side of the smallest grid on which tokens have different positions."""

@@ -7,16 +7,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bench.plan.case import Point, of_role
-from bench.plan.columns import Role
+from bench.plan.columns import NONE, Role
 from bench.plan.errors import WrongRequest
 from bench.plan.lengths import ordered
 from impls import catalogue
 from impls.catalogue import CAUSAL, FIXED
 
 Values = dict[str, Any]
-
-NONE = "none"
-"""The value that switches off a column such as `mask` or `attn_bias`."""
 
 CHOICES = of_role(Role.IMAGE, Role.CONTEXT, Role.CORE, Role.QUERIES, Role.FUNCTION)
 """The columns that only some layers use."""

@@ -17,6 +17,7 @@ from impls import Unsupported
 from impls.attend import packed
 from impls.layers.attention import Attention
 from impls.layers.core import Core
+from impls.layers.self_attention import SelfAttention
 from impls.layers.vit import ViTAttention
 from impls.packing import pack, packs
 from tests.impls import oracle
@@ -197,13 +198,13 @@ def test_flex_computes_each_item_alone(kind: str, mask: str, build: str) -> None
 
 
 @pytest.mark.parametrize("name", PACKED)
-def test_a_packed_core_takes_items_of_different_lengths_without_a_bias(name: str) -> None:
-    """The error line says what the layer has."""
+def test_a_packed_core_is_of_a_layer_with_lengths_and_without_a_bias(name: str) -> None:
+    """The error line says why not."""
     for layer, words in (
-        (ViTAttention(16, 16, 4), "all items of the layer have the same length"),
-        (Core(8, 2, num_tokens=LONGEST, lengths="uniform", attn_bias="given"), "the layer has a bias"),
+        (SelfAttention(16, 16, 16), "which only core, attention and vit have"),
+        (Core(8, 2, num_tokens=LONGEST, lengths="uniform", attn_bias="given"), "but the layer has a bias"),
     ):
-        with pytest.raises(Unsupported, match=f"takes packed items, but {words}"):
+        with pytest.raises(Unsupported, match=f"takes packed items, {words}"):
             impls.build(layer, name)
 
 
