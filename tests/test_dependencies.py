@@ -66,7 +66,7 @@ LINES: dict[str, int] = {
     "bench.stats": 530,
     "bench.sampling": 510,
     "bench.analyse": 1975,
-    "bench.show": 2075,
+    "bench.show": 2080,
     "bench.show.terminal": 150,
     "bench.show.comparison": 465,
     "bench.show.charts": 785,

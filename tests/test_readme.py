@@ -20,7 +20,7 @@ from torch import Tensor
 
 import impls
 from bench.cli import main
-from bench.commands import NAMES, options
+from bench.commands import NAMES, arguments, options
 from bench.engine import model_look
 from bench.machine import facts
 from bench.plan import names as lookup
@@ -82,7 +82,7 @@ def measuring() -> list[list[str]]:
 def asked(words: list[str]) -> Sweep:
     """Return the sweep that options on the command line ask for."""
     parser = argparse.ArgumentParser()
-    options.add(lambda _title: parser.add_argument)
+    arguments.add_run(parser)
     given, others = parser.parse_known_args(words)
     assert all(word.startswith(OF_PYTEST) for word in others)
     return options.sweep(given)
