@@ -75,7 +75,7 @@ LINES: dict[str, int] = {
     "bench.measure": 4675,
     "bench.engine": 2985,
     "bench.profiling": 555,
-    "bench.commands": 1840,
+    "bench.commands": 1845,
     "bench": 290,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""

@@ -10,7 +10,6 @@ from bench.analyse.rows import Row, grouped
 from bench.analyse.summary import values_of
 from bench.plan.across import groups
 from bench.plan.case import CONTROL, Point
-from bench.plan.errors import WrongRequest
 from bench.stats.contrasts import Values, contrasts, prior
 from bench.stats.estimates import UNKNOWN, Interval, interval
 
@@ -27,17 +26,17 @@ class Setting:
 
 
 def settings(run: AnalysedRun, column: str) -> list[Setting]:
-    """Return the rows of each group by implementation, then by value.
+    """Return the rows of each group by implementation, then by value; none if they don't share rounds.
 
-    Raises WrongRequest if points don't differ in the column alone, or weren't measured in the same rounds.
+    Raises WrongRequest if points don't differ in the column alone.
     """
+    if run.planned is None or run.planned.across != column:
+        return []
     records = grouped((each for each in run.records if each.status == "ok"), lambda each: each.case)
     found = [(group, _values(records, group)) for group in groups([*run.summary], column)]
     pooled = prior([values for _, values in found])
     told = [each for group, values in found for each in _settings(run, group, values, pooled, column)]
-    if not any(math.isfinite(each.ratio.value) for each in told):
-        raise WrongRequest(f"{run} has no rounds across {column}; measure it with run --across {column}")
-    return told
+    return told if any(math.isfinite(each.ratio.value) for each in told) else []
 
 
 def _values(records: dict[Any, Any], group: Sequence[Point]) -> Values:

@@ -13,7 +13,7 @@ from bench.analyse.comparable import unlike_conditions
 from bench.analyse.comparison import compared, is_compared
 from bench.analyse.selection import LISTED, most_important, point_count, went_wrong, where
 from bench.commands import in_format, put, say
-from bench.commands.arguments import MOST_POINTS, TOP
+from bench.commands.arguments import FORMATS, MOST_POINTS, TOP
 from bench.engine.merge import merge as merged
 from bench.machine.signals import held
 from bench.plan.columns import ValueKind, read
@@ -46,8 +46,7 @@ def show(arguments: argparse.Namespace) -> int:
     if not saved.is_alone:
         say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     if arguments.across:
-        put(in_format(arguments.format, across.blocks(settings(saved, arguments.across), arguments.across), {}))
-        return FINE
+        return _show_across(saved, arguments.across, arguments.format)
     chosen = where(saved.whole, arguments.where) if arguments.where is not None else saved.whole
     count, is_brief = point_count(chosen), arguments.format == "text" and sys.stdout.isatty()
     top = arguments.top or (TOP if is_brief and count > MOST_POINTS else count)
@@ -69,6 +68,17 @@ def show(arguments: argparse.Namespace) -> int:
             f"Shown: {top:,} of {count:,} points, the most important first{failed}. "
             "For more use --top N or --where EXPRESSION; results.csv has all."
         )
+    return FINE
+
+
+def _show_across(saved: AnalysedRun, column: str, form: str) -> int:
+    """Print the ratios between the values of a column."""
+    if form not in FORMATS[:2]:
+        raise WrongRequest(f"--across prints {' or '.join(FORMATS[:2])}, not {form}")
+    told = settings(saved, column)
+    if not told:
+        raise WrongRequest(f"{saved} has no rounds across {column}; measure it with run --across {column}")
+    put(in_format(form, across.blocks(told, column), {}))
     return FINE
 
 

@@ -103,8 +103,8 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     saved, shown, baseline = run.saved, console(), run.sweep.baseline
     end = [*summary.blocks(saved.whole, baseline, run.sweep, is_brief=is_quiet)]
     width = min(shown.width, summary.WIDEST)
-    if run.sweep.across:
-        end += across.blocks(settings(saved, run.sweep.across), run.sweep.across)
+    if run.sweep.across and (told := settings(saved, run.sweep.across)):
+        end += across.blocks(told, run.sweep.across)
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(f"warning: {warning}")
