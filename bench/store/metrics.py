@@ -220,7 +220,7 @@ _TABLE = (
     Metric("held_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
         meaning="tensors kept between calls, such as a copy of a weight"),
     Metric("saved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
-        meaning="memory that autograd keeps for the backward pass"),
+        meaning="memory that autograd keeps for the backward pass beyond inputs and weights"),
     Metric("reserved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
         meaning="memory that the GPU's allocator reserved for a call"),
     Metric("device_used_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
