@@ -1,27 +1,26 @@
 """The ratios between points that differ in one column alone and were measured in the same rounds."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.rows import Row, grouped
 from bench.analyse.summary import values_of
 from bench.plan.across import groups
-from bench.plan.case import CONTROL, Point
-from bench.stats.contrasts import Values, contrasts, prior
+from bench.plan.case import CONTROL, Case, Point
+from bench.stats.contrasts import Prior, Values, contrasts, prior
 from bench.stats.estimates import UNKNOWN, Interval, interval
+from bench.store.record import Record
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A row at one value of a column; `ratio` is how many times as fast it is as at the first, unknown there."""
+    """A row at a point; `ratio` is how many times as fast it is as at the first point of the group, unknown there."""
 
     row: Row
     point: Point
-    value: Any
-    first: Any
+    first: Point
     ratio: Interval = UNKNOWN
 
 
@@ -35,16 +34,16 @@ def settings(run: AnalysedRun, column: str) -> list[Setting]:
     records = grouped((each for each in run.records if each.status == "ok"), lambda each: each.case)
     found = [(group, _values(records, group)) for group in groups([*run.summary], column)]
     pooled = prior([values for _, values in found])
-    told = [each for group, values in found for each in _settings(run, group, values, pooled, column)]
+    told = [each for group, values in found for each in _settings(run, group, values, pooled)]
     return told if any(math.isfinite(each.ratio.value) for each in told) else []
 
 
-def _values(records: dict[Any, Any], group: Sequence[Point]) -> Values:
+def _values(records: Mapping[Case, Sequence[Record]], group: Sequence[Point]) -> Values:
     cases = [case for case in records if case.point in group and case.implementation != CONTROL]
     return values_of({f"{group.index(case.point)} {case.implementation}": records[case] for case in cases})
 
 
-def _settings(run: AnalysedRun, group: Sequence[Point], values: Values, pooled: Any, column: str) -> Iterator[Setting]:
+def _settings(run: AnalysedRun, group: Sequence[Point], values: Values, pooled: Prior) -> Iterator[Setting]:
     of = contrasts(values, pooled) if values.names else None
     rows = {(point, row["implementation"]): row for point in group for row in run.summary.rows(point)}
     for name in dict.fromkeys(name for _, name in rows if name != CONTROL):
@@ -54,4 +53,4 @@ def _settings(run: AnalysedRun, group: Sequence[Point], values: Values, pooled: 
             ratio, pair = UNKNOWN, (f"{number} {name}", f"0 {name}")
             if number and of and {*pair} <= {*of.names}:
                 ratio = interval(of.speedup(*pair)).exp()
-            yield Setting(row, point, getattr(point, column), getattr(group[0], column), ratio)
+            yield Setting(row, point, group[0], ratio)

@@ -9,7 +9,7 @@ from bench.commands import put, say
 from bench.commands.progress import START
 from bench.engine.pool import scratch
 from bench.machine.signals import held
-from bench.plan.statuses import BAD, FINE
+from bench.plan.statuses import BAD, FINE, INTERRUPTED
 from bench.plan.sweep import Sweep
 from bench.show import failures
 from bench.show.answer import At
@@ -34,10 +34,14 @@ def checked(sweep: Sweep, fail_on: tuple[str, ...] | None) -> int:
     sweep = dataclasses.replace(sweep, effort=shortest, control=False)
     labels, points = names(sweep.points, LONGEST_NAME), list[At]()
     say(f"{START} …")
-    with scratch() as folder, Run(sweep, folder / "run") as run:
-        for number, point in enumerate(run.measured(), 1):
-            points.append(At(point, labels[point], tuple(run.rows(point)), len(sweep.implementations)))
-            say(f"[{number:>{len(str(len(labels)))}}/{len(labels)}] {labels[point]}  {_counts(points[-1].rows)}")
+    try:
+        with scratch() as folder, Run(sweep, folder / "run") as run:
+            for number, point in enumerate(run.measured(), 1):
+                points.append(At(point, labels[point], tuple(run.rows(point)), len(sweep.implementations)))
+                say(f"[{number:>{len(str(len(labels)))}}/{len(labels)}] {labels[point]}  {_counts(points[-1].rows)}")
+    except KeyboardInterrupt:
+        say("Interrupted; a check keeps nothing.")
+        return INTERRUPTED
     put(_blocks(points, sweep.implementations))
     is_wrong = fail_on is None and any(row["status"] == "incorrect" for at in points for row in at.rows)
     fails = (failures.failing(at.rows, fail_on, lacks_device=False, baseline=sweep.baseline) for at in points)

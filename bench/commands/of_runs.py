@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from bench.analyse.comparison import compared, is_compared
 from bench.analyse.selection import LISTED, most_important, point_count, went_wrong, where
 from bench.commands import in_format, put, say
 from bench.commands.arguments import FORMATS, MOST_POINTS, TOP
+from bench.commands.options import LOCAL
 from bench.engine.merge import merge as merged
 from bench.machine.signals import held
 from bench.plan.columns import ValueKind, read
@@ -21,7 +22,8 @@ from bench.plan.errors import CannotWrite, NotComparable, WrongRequest, refusing
 from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import named
-from bench.show import across, columns
+from bench.show import columns
+from bench.show.comparison import across
 from bench.show.comparison import report as comparison
 from bench.show.doubts import control_warning
 from bench.show.results import results
@@ -29,9 +31,6 @@ from bench.store import table
 from bench.store.files import Lock
 from bench.store.journal import JOURNAL
 from bench.store.table import RESULTS
-
-LOCAL = Path("results")
-"""The folder of runs in the current folder."""
 
 
 def show(arguments: argparse.Namespace) -> int:
@@ -117,12 +116,13 @@ def _sides(given: Sequence[AnalysedRun]) -> tuple[AnalysedRun, AnalysedRun]:
         raise WrongRequest(f"compare takes BASE and NEW, got {len(given)} runs")
     if given[1:]:
         return given[0], given[1]
-    new = given[0] if given else _last(_runs(LOCAL), lambda _: True)
-    if new is None:
+    runs = given or [AnalysedRun(folder) for folder in _runs(LOCAL)]
+    if not runs:
         raise WrongRequest(f"{LOCAL}/ has no runs; give BASE and NEW")
+    new = runs[-1]
     folders, folder = _runs(new.folder.resolve().parent), new.folder.resolve()
     earlier = folders[: folders.index(folder)] if new.is_folder and folder in folders else []
-    base = _last(earlier, lambda run: run.planned is not None and _is_same(run.planned, new.planned))
+    base = next((run for run in map(AnalysedRun, reversed(earlier)) if _is_same_sweep(run.planned, new.planned)), None)
     if base is None:
         raise WrongRequest(f"{new} has no earlier run of its sweep beside it; give BASE and NEW")
     say(f"BASE {os.path.relpath(base.path)}", f"NEW  {new}", stderr=True)
@@ -135,12 +135,8 @@ def _runs(folder: Path) -> list[Path]:
     return [path.parent for path in journals]
 
 
-def _last(folders: Sequence[Path], is_it: Callable[[AnalysedRun], bool]) -> AnalysedRun | None:
-    return next(filter(is_it, map(AnalysedRun, reversed(folders))), None)
-
-
-def _is_same(one: Sweep, other: Sweep | None) -> bool:
-    return other is not None and (one.name, one.points) == (other.name, other.points)
+def _is_same_sweep(one: Sweep | None, other: Sweep | None) -> bool:
+    return one is not None and other is not None and (one.name, one.points) == (other.name, other.points)
 
 
 def report(arguments: argparse.Namespace) -> int:

@@ -58,6 +58,9 @@ SHAPES, EXECUTION = (
 )
 """The options for the function, and for the way it is computed; each replaces a column of the sweep."""
 
+LOCAL = Path("results")
+"""The folder of runs in the current folder."""
+
 LISTS = {**SHAPES, **EXECUTION}
 """All of these options; each takes a comma list."""
 
@@ -235,7 +238,7 @@ def effort(option: argparse.Namespace) -> dict[str, Any]:
 
 def run_folder(option: argparse.Namespace, name: str) -> Path:
     """Return the folder in `--run`, or a new one in the current `results`, with the time and a name."""
-    return Path(option.run) if option.run else files.new(Path("results"), f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}")
+    return Path(option.run) if option.run else files.new(LOCAL, f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}")
 
 
 def _list(option: argparse.Namespace, name: str, kind: ValueKind = ValueKind.TEXT) -> list[Any]:

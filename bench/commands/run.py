@@ -97,8 +97,9 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     if not run.contents.records:
         return FINE
     from bench.analyse.across import settings
-    from bench.show import across, summary
+    from bench.show import summary
     from bench.show.answer import points_of
+    from bench.show.comparison import across
 
     saved, shown, baseline = run.saved, console(), run.sweep.baseline
     end = [*summary.blocks(saved.whole, baseline, run.sweep, is_brief=is_quiet)]

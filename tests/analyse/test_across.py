@@ -3,7 +3,7 @@
 import dataclasses
 from pathlib import Path
 
-from bench.analyse.across import Setting, settings
+from bench.analyse.across import settings
 from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.case import Case
 from bench.store import journal, plan
@@ -30,14 +30,13 @@ def run(folder: Path, seed_of: dict[object, int]) -> AnalysedRun:
 
 def test_each_implementation_has_its_ratio_to_the_first_value(tmp_path: Path) -> None:
     """Two threads halve eager's time and do nothing for sdpa's."""
-    told: dict[tuple[str, int], Setting] = {
-        (each.row["implementation"], each.value): each for each in settings(run(tmp_path, {ONE: 1, TWO: 1}), "threads")
-    }
-    assert [*told] == [("eager", 1), ("eager", 2), ("sdpa", 1), ("sdpa", 2)]
+    told = settings(run(tmp_path, {ONE: 1, TWO: 1}), "threads")
+    of = {(each.row["implementation"], each.point.threads): each for each in told}
+    assert [*of] == [("eager", 1), ("eager", 2), ("sdpa", 1), ("sdpa", 2)]
     for name, ratio in (("eager", 2.0), ("sdpa", 1.0)):
-        found = told[name, 2].ratio
+        found = of[name, 2].ratio
         assert found.low < ratio < found.high < ratio * 1.02
-        assert not told[name, 1].ratio.is_known
+        assert not of[name, 1].ratio.is_known
 
 
 def test_points_that_share_no_rounds_have_no_ratio(tmp_path: Path) -> None:
