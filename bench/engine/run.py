@@ -120,7 +120,7 @@ class Run:
         """End all workers, bring results.csv up to date, and unlock the folder."""
         for pool in self._pools:
             pool.close()
-        with self._stack, suppress(WrongRequest):  # the journal has everything anyway anyway
+        with self._stack, suppress(WrongRequest):  # the journal has everything anyway
             self.tabulate()
 
     def _read(self) -> Sweep:
