@@ -42,7 +42,6 @@ OF_COMMANDS = {
     "compare quick quick --to no/such/file": (2, "no/such/file can't be written: No such file or directory"),
     "compare quick race --margin x": (2, "--margin x must be a share such as 2% or 0.02"),
     "show runtimes --across dtype": (2, "runtimes has no rounds across dtype; measure it with run --across dtype"),
-    "show quick --across dtype --format csv": (2, "--across prints text or markdown, not csv"),
     "run --check --run new": (2, "--check keeps nothing, so it takes no --run"),
     "compare quick quick quick": (2, "compare takes BASE and NEW, got 3 runs"),
     "advise timm": (2, "MODEL 'timm' must be timm:NAME, torchvision:NAME, transformers:CONFIG, module:attribute or "),

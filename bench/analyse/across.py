@@ -24,12 +24,13 @@ class Setting:
     ratio: Interval = UNKNOWN
 
 
-def settings(run: AnalysedRun, column: str) -> list[Setting]:
-    """Return the rows of each group by implementation, then by value; none if they don't share rounds.
+def settings(run: AnalysedRun) -> list[Setting]:
+    """Return the rows of each group by implementation, then by value; none of a run that isn't across a column.
 
     Raises WrongRequest if points don't differ in the column alone.
     """
-    if run.planned is None or run.planned.across != column:
+    column = run.planned.across if run.planned else ""
+    if not column:
         return []
     records = grouped((each for each in run.records if each.status == "ok"), lambda each: each.case)
     found = [(group, _values(records, group)) for group in groups([*run.summary], column)]

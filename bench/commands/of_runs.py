@@ -3,17 +3,18 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench.analyse.across import settings
+import pandas as pd
+
 from bench.analyse.analysed_run import AnalysedRun
 from bench.analyse.comparable import unlike_conditions
 from bench.analyse.comparison import compared, is_compared
 from bench.analyse.selection import LISTED, most_important, point_count, went_wrong, where
 from bench.commands import in_format, put, say
-from bench.commands.arguments import FORMATS, MOST_POINTS, TOP
+from bench.commands.arguments import MOST_POINTS, TOP
 from bench.commands.options import LOCAL
 from bench.engine.merge import merge as merged
 from bench.machine.signals import held
@@ -54,11 +55,7 @@ def show(arguments: argparse.Namespace) -> int:
     of_rows = columns.chosen(names, saved.baseline) if names else columns.default(saved.baseline)
     rows = table.without_control(shown)
     rows = rows[[*dict.fromkeys(["point", "implementation", *names])] if names else [*table.FILE]]
-    data = {
-        "csv": lambda: table.as_csv(rows, [*rows]).decode(),
-        "json": lambda: rows.to_json(orient="records", indent=2, double_precision=15, force_ascii=False) + "\n",
-    }
-    put(in_format(arguments.format, results(shown, of_rows, saved.whole, planned), data))
+    put(in_format(arguments.format, results(shown, of_rows, saved.whole, planned), _data(rows)))
     if is_brief and top < count:
         cases = table.without_control(chosen)
         wrong = int(went_wrong(cases).sum())
@@ -72,13 +69,19 @@ def show(arguments: argparse.Namespace) -> int:
 
 def _show_across(saved: AnalysedRun, column: str, form: str) -> int:
     """Print the ratios between the values of a column."""
-    if form not in FORMATS[:2]:
-        raise WrongRequest(f"--across prints {' or '.join(FORMATS[:2])}, not {form}")
-    told = settings(saved, column)
-    if not told:
+    blocks = across.blocks(saved)
+    if saved.planned is None or saved.planned.across != column or not blocks:
         raise WrongRequest(f"{saved} has no rounds across {column}; measure it with run --across {column}")
-    put(in_format(form, across.blocks(told, column), {}))
+    put(in_format(form, blocks, _data(across.table(saved))))
     return FINE
+
+
+def _data(rows: pd.DataFrame) -> dict[str, Callable[[], str]]:
+    """Return functions that write rows in the formats of data."""
+    return {
+        "csv": lambda: table.as_csv(rows, [*rows]).decode(),
+        "json": lambda: rows.to_json(orient="records", indent=2, double_precision=15, force_ascii=False) + "\n",
+    }
 
 
 def compare(arguments: argparse.Namespace) -> int:

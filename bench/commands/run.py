@@ -96,7 +96,6 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     """Print the end of a run, draw the pictures, write the page, and return the status."""
     if not run.contents.records:
         return FINE
-    from bench.analyse.across import settings
     from bench.show import summary
     from bench.show.answer import points_of
     from bench.show.comparison import across
@@ -104,8 +103,7 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     saved, shown, baseline = run.saved, console(), run.sweep.baseline
     end = [*summary.blocks(saved.whole, baseline, run.sweep, is_brief=is_quiet)]
     width = min(shown.width, summary.WIDEST)
-    if run.sweep.across and (told := settings(saved, run.sweep.across)):
-        end += across.blocks(told, run.sweep.across)
+    end += across.blocks(saved)
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(f"warning: {warning}")

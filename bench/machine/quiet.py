@@ -9,9 +9,6 @@ import numpy as np
 
 from bench.machine import facts, monotonic
 
-WATCH_S = 0.5
-"""The seconds of the check before a run, long enough because the system counts load in hundredths of a second."""
-
 PRODUCT = 64
 """The side of the matrices that the check multiplies, small enough for one thread and the L1 cache."""
 
@@ -22,7 +19,7 @@ WIDE_SPREAD = 0.10
 """The relative interquartile range of a fixed product's times above which there is a warning."""
 
 WINDOW_S = 0.25
-"""The least seconds of a window; shorter ones are imprecise, because the system counts in hundredths of a second."""
+"""The seconds of a measurement of load; shorter ones are imprecise, because the system counts in hundredths of one."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +36,12 @@ class Preflight:
 
 
 def watch() -> Preflight:
-    """Repeat a small product on one core for WATCH_S seconds, and return the load of the machine meanwhile."""
+    """Repeat a small product on one core for WINDOW_S seconds, and return the load of the machine meanwhile."""
     matrix, others = np.ones((PRODUCT, PRODUCT)), Others(time.process_time)
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     times: list[float] = []
     start = time.perf_counter()
-    while time.perf_counter() - start < WATCH_S:
+    while time.perf_counter() - start < WINDOW_S:
         begin = time.perf_counter()
         _ = matrix @ matrix
         times.append(time.perf_counter() - begin)

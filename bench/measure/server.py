@@ -189,6 +189,7 @@ def work(channel: Channel) -> None:
 
 def main() -> None:
     """Serve until the parent closes the pipe."""
+    gc.enable()
     ForkServer({"worker": work, "judge": judge.work}, warm).serve()
 
 

@@ -30,7 +30,7 @@ def run(folder: Path, seed_of: dict[object, int]) -> AnalysedRun:
 
 def test_each_implementation_has_its_ratio_to_the_first_value(tmp_path: Path) -> None:
     """Two threads halve eager's time and do nothing for sdpa's."""
-    told = settings(run(tmp_path, {ONE: 1, TWO: 1}), "threads")
+    told = settings(run(tmp_path, {ONE: 1, TWO: 1}))
     of = {(each.row["implementation"], each.point.threads): each for each in told}
     assert [*of] == [("eager", 1), ("eager", 2), ("sdpa", 1), ("sdpa", 2)]
     for name, ratio in (("eager", 2.0), ("sdpa", 1.0)):
@@ -41,4 +41,4 @@ def test_each_implementation_has_its_ratio_to_the_first_value(tmp_path: Path) ->
 
 def test_points_that_share_no_rounds_have_no_ratio(tmp_path: Path) -> None:
     """Each seed stands for a replicate of its own."""
-    assert settings(run(tmp_path, {ONE: 1, TWO: 2}), "threads") == []
+    assert settings(run(tmp_path, {ONE: 1, TWO: 2})) == []

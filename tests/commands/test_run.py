@@ -12,18 +12,21 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import bench.show.charts.catalogue
 import bench.show.pages.run
 import bench.show.summary
 import bench.show.terminal.console  # each run forgets its own imports
-from bench.analyse.analysed_run import load
+from bench.analyse.analysed_run import AnalysedRun, load
 from bench.cli import main
 from bench.plan import names
 from bench.plan.statuses import FINE, INTERRUPTED
+from bench.show.pages.run import page
 from bench.store import journal
 from bench.store.profile import SUFFIX
 
@@ -96,8 +99,8 @@ def test_the_documented_layer_from_end_to_end(
     Every planned case has a row, a line for each point is printed, and there are pictures and the page. A kernel of the
     user's own that can't be imported is a row at each point, and the reason for status 1.
     """
-    page = (ROOT / "docs/implementations.md").read_text(encoding="utf-8")
-    (tmp_path / "mylayer.py").write_text("# mylayer.py" + page.split("# mylayer.py", 1)[1].split("```")[0])
+    text = (ROOT / "docs/implementations.md").read_text(encoding="utf-8")
+    (tmp_path / "mylayer.py").write_text("# mylayer.py" + text.split("# mylayer.py", 1)[1].split("```")[0])
     (tmp_path / "broken.py").write_text("import a_package_that_is_not_there\nadapt = 1\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -175,7 +178,7 @@ def test_an_own_implementation_that_is_not_ok_fails_its_points(scripted: Bench) 
 
 
 def test_points_that_differ_in_one_column_share_their_rounds(scripted: Bench, printed: Callable[..., str]) -> None:
-    """Processes and seeds pair, the ratios stand below the answer, and `show` and a resumed run have the same."""
+    """Processes and seeds pair; the ratios stand below the answer, on the page, in `show` and after a resumed run."""
     done = scripted("--across", "batch")
     assert done.status == 0, done.text
     keys = {(record.process, record.seed) for record in journal.read(done.folder)}
@@ -184,6 +187,10 @@ def test_points_that_differ_in_one_column_share_their_rounds(scripted: Bench, pr
     assert [line.split()[:2] for line in table.splitlines()[1:]] == [[n, b] for n in ("eager", "sdpa") for b in "123"]
     assert len(re.findall(r"(?:0\.99|1\.00)\dx \[", table)) == 4
     assert table in printed("show", done.folder, "--across", "batch")
+    rows = pd.read_csv(StringIO(printed("show", done.folder, "--across", "batch", "--format", "csv")))
+    assert rows["across"].isna().tolist() == [True, False, False] * 2
+    assert rows["across"].sub(1).abs().max() < 0.02
+    assert "batch = 1 (99% confidence, this run)" in page(AnalysedRun(done.folder))
     assert table in printed("run", "--run", done.folder)
     assert {(record.process, record.seed) for record in journal.read(done.folder)} == keys
 

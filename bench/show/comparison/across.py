@@ -3,7 +3,10 @@
 import math
 from collections.abc import Sequence
 
-from bench.analyse.across import Setting
+import pandas as pd
+
+from bench.analyse.across import Setting, settings
+from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.case import Point
 from bench.plan.columns import NONE
 from bench.show import intervals
@@ -11,14 +14,19 @@ from bench.show.blocks import QUIET, Block, Column, Lines, Table, right
 from bench.show.comparison.changes import time
 from bench.show.text import LONGEST_NAME, names
 from bench.store import units
+from bench.store.table import FILE, of_rows
 
 DECIMALS = 3
 """Decimals of an exact ratio: far from 1 two say little."""
 
 
-def blocks(settings: Sequence[Setting], column: str) -> list[Block]:
-    """Return a table of the rows at each value, and what its ratios mean."""
+def blocks(run: AnalysedRun) -> list[Block]:
+    """Return a table of the rows at each value, and a note on its ratios; empty if the run isn't across a column."""
+    told = settings(run)
+    return _blocks(told, run.planned.across) if told and run.planned else []
 
+
+def _blocks(settings: Sequence[Setting], column: str) -> list[Block]:
     def value(point: Point) -> str:
         return str(getattr(point, column) or NONE)
 
@@ -33,6 +41,17 @@ def blocks(settings: Sequence[Setting], column: str) -> list[Block]:
     ]
     note = f"vs {first}: times as fast as with {column} = {first} (99% confidence, this run)"
     return [Table(columns, settings), Lines([note], QUIET)]
+
+
+def table(run: AnalysedRun) -> pd.DataFrame:
+    """Return the rows with the columns of results.csv and their ratios to the first value."""
+    told = settings(run)
+    ratios = [each.ratio for each in told]
+    return of_rows([each.row for each in told])[[*FILE]].assign(
+        across=[ratio.value for ratio in ratios],
+        across_low=[ratio.low for ratio in ratios],
+        across_high=[ratio.high for ratio in ratios],
+    )
 
 
 def _ratio(of: Setting) -> str:

@@ -24,6 +24,7 @@ from bench.show.charts import catalogue
 from bench.show.charts.sheet import Picture
 from bench.show.charts.stages import by_point
 from bench.show.columns import of_page
+from bench.show.comparison import across
 from bench.show.rows import against_data_sheets, gpu_state
 from bench.store import files, units
 from bench.store.environment import VARIABLES, Environment
@@ -71,7 +72,8 @@ def page(saved: AnalysedRun, head: Sequence[Block] = ()) -> str:
     templates.filters["svg"] = lambda picture: Markup(picture.svg())  # noqa: S704 # Matplotlib escapes texts
     return templates.get_template("page.html").render(
         title=_title(saved),
-        head=head or [*summary.answer_blocks(points, baseline), Lines(doubts.sentences(saved.whole), WARNING)],
+        head=[*(head or [*summary.answer_blocks(points, baseline), Lines(doubts.sentences(saved.whole), WARNING)]),
+            *across.blocks(saved)],
         points=[*summary.point_table(points, baseline, MOST_ROWS), *failures.table(points)],
         pictures=pictures[:MOST_PICTURES],
         below_pictures=[Lines([f"{short()} plot {shlex.quote(saved.folder.name)} draws all others."], QUIET)]
