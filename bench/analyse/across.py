@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.flags import is_biased
 from bench.analyse.rows import Row, grouped
 from bench.analyse.summary import values_of
 from bench.plan.across import groups
@@ -22,6 +23,11 @@ class Setting:
     point: Point
     first: Point
     ratio: Interval = UNKNOWN
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other processes may have biased the ratio."""
+        return is_biased({**self.row, "speedup": self.ratio.value})
 
 
 def settings(run: AnalysedRun) -> list[Setting]:

@@ -36,6 +36,8 @@ def test_each_implementation_has_its_ratio_to_the_first_value(tmp_path: Path) ->
     for name, ratio in (("eager", 2.0), ("sdpa", 1.0)):
         found = of[name, 2].ratio
         assert found.low < ratio < found.high < ratio * 1.02
+        busy = {**of[name, 2].row, "flagged_share": 0.6}  # most samples, so long calls were slowed more than short ones
+        assert dataclasses.replace(of[name, 2], row=busy).is_disturbed is (ratio > 1)
         assert not of[name, 1].ratio.is_known
 
 
