@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from bench.plan.case import POINT_COLUMNS, Point
+from bench.plan.columns import NONE
 from bench.plan.errors import WrongRequest, unknown_names
 
 
@@ -13,7 +14,7 @@ def groups(points: Sequence[Point], column: str) -> list[tuple[Point, ...]]:
     """
     if column not in POINT_COLUMNS:
         raise WrongRequest(unknown_names("--across value", [column], POINT_COLUMNS))
-    values = list(dict.fromkeys(str(getattr(point, column)) for point in points))
+    values = list(dict.fromkeys(text(point, column) for point in points))
     if len(values) < 2:
         raise WrongRequest(f"--across {column} needs two values or more, but all points have {values[0]}")
     members: dict[tuple[object, ...], list[Point]] = {}
@@ -25,3 +26,9 @@ def groups(points: Sequence[Point], column: str) -> list[tuple[Point, ...]]:
             f"but {alone[0].name} has no such partner"
         )
     return [tuple(of) for of in members.values()]
+
+
+def text(point: Point, column: str) -> str:
+    """Return the text of a point's value in a column."""
+    value = getattr(point, column)
+    return NONE if value is None else str(value)

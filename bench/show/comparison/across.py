@@ -7,8 +7,7 @@ import pandas as pd
 
 from bench.analyse.across import Setting, settings
 from bench.analyse.analysed_run import AnalysedRun
-from bench.plan.case import Point
-from bench.plan.columns import NONE
+from bench.plan.across import text
 from bench.show import intervals
 from bench.show.blocks import QUIET, Block, Column, Lines, Table, right
 from bench.show.comparison.changes import time
@@ -27,14 +26,11 @@ def blocks(run: AnalysedRun) -> list[Block]:
 
 
 def _blocks(settings: Sequence[Setting], column: str) -> list[Block]:
-    def value(point: Point) -> str:
-        return str(getattr(point, column) or NONE)
-
-    labels, first = names({each.first for each in settings}, LONGEST_NAME), value(settings[0].first)
+    labels, first = names({each.first for each in settings}, LONGEST_NAME), text(settings[0].first, column)
     columns = [
         *([Column("point", lambda each: labels[each.first])] if len(labels) > 1 else []),
         Column("implementation", lambda each: str(each.row["implementation"])),
-        Column(column, lambda each: value(each.point)),
+        Column(column, lambda each: text(each.point, column)),
         Column("latency", lambda each: time(each.row), right),
         Column(f"vs {first}", _ratio),
         Column("memory", lambda each: units.size(each.row["memory_bytes"]), right),
