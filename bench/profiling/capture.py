@@ -48,7 +48,7 @@ def capture(call: clock.Call, label: str, on: Device, timing: str, threads: int)
     _profiled(labelled, on, timing, 1)
     timer, timed_s, switches, others = on.timer(timing), list[float](), list[int](), list[float]()
     interference = Interference(threads, time.process_time)
-    while not interference.is_over:
+    while not interference.is_over:  # so that the load beside the first call is known
         clock.timed(timer, call)
     while len(timed_s) < LEAST_CALLS or (len(timed_s) < CALLS and sum(timed_s) < BUDGET_S):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
