@@ -111,17 +111,12 @@ class Interference:
         self._others = Others(own_s)
         self._latest = 0.0
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the present window has ended."""
-        return self._others.elapsed_s >= WINDOW_S
-
     def share(self) -> float:
         """Return the share of the free cores that other processes used in the last window, 0 before the first one ends.
 
         If the measurement leaves no core free, the share is relative to one core.
         """
-        if self.is_over:
+        if self._others.elapsed_s >= WINDOW_S:
             self._latest = self._others.cores() / self._free
             self._others.begin()
         return self._latest

@@ -9,7 +9,8 @@ from statistics import mean
 
 from torch.profiler import profile, record_function
 
-from bench.machine.quiet import Interference
+from bench.machine import monotonic
+from bench.machine.quiet import WINDOW_S, Interference
 from bench.measure import clock
 from bench.measure.devices import Device
 from bench.measure.recorded import Call, recorded
@@ -47,8 +48,8 @@ def capture(call: clock.Call, label: str, on: Device, timing: str, threads: int)
         call()
     _profiled(labelled, on, timing, 1)
     timer, timed_s, switches, others = on.timer(timing), list[float](), list[int](), list[float]()
-    interference = Interference(threads, time.process_time)
-    while not interference.is_over:  # so that the load beside the first call is known
+    interference, begin_s = Interference(threads, time.process_time), monotonic.now_s()
+    while monotonic.now_s() < begin_s + WINDOW_S:  # so that the load beside the first call is known
         clock.timed(timer, call)
     while len(timed_s) < LEAST_CALLS or (len(timed_s) < CALLS and sum(timed_s) < BUDGET_S):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw

@@ -108,8 +108,7 @@ def continued(
 def wanted(asked: Request) -> Sweep:
     """Return the sweep to measure: the requested one, or the run folder's own if it has one that the request fits.
 
-    Raises WrongRequest for another sweep without `extend`, for `extend` without a run, or for a folder without a run
-    and nothing to measure.
+    Raises WrongRequest for another sweep without `extend`, or if the request needs a run and there is none.
     """
     own = load(asked.run) if asked.run else None
     if own is None or asked.run is None:

@@ -19,13 +19,13 @@ __all__ = ["gpu"]
 def test_as_many_calls_are_profiled_as_fit_into_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain calls say how many, and three are the least. Each has its switches, and the load in a window before it."""
     made = list[int]()
-    monkeypatch.setattr(quiet, "WINDOW_S", 0.0)
+    monkeypatch.setattr(capture, "WINDOW_S", 0.0)
     taken = capture.capture(lambda: made.append(1), "call", device("cpu"), "host", 1)
     assert (len(taken.calls), len(made)) == (capture.CALLS, capture.WARM_CALLS + 1 + 2 * capture.CALLS)
     assert 0 < min(taken.samples.values_s) < taken.profiled_s
     busy_s, switched = itertools.count(step=1e6), itertools.count(step=2)
     monkeypatch.setattr(facts, "busy_s", lambda: next(busy_s))
-    monkeypatch.setattr(quiet, "WINDOW_S", 0.05)
+    monkeypatch.setattr(capture, "WINDOW_S", quiet.WINDOW_S)
     monkeypatch.setattr(resource, "getrusage", lambda _: SimpleNamespace(ru_nivcsw=next(switched)))
     monkeypatch.setattr(capture, "BUDGET_S", 0.0)
     taken = capture.capture(lambda: None, "call", device("cpu"), "host", 1)
