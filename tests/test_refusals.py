@@ -98,6 +98,7 @@ OF_SWEEPS = {
     "--fail-on incorect": "unknown --fail-on value 'incorect'; expected one of unsupported, incorrect, ",
     "--extend": "--extend needs a run to add to; name it with --run DIR",
     "--run .": "--run . must be a run folder, an empty folder or a new one; it has ",
+    "--run empty --within 3m": "empty has no run to resume; say what to measure, such as --sweep quick",
     "--shard 5/4": "--shard 5/4 must be I/N with whole numbers and 1 <= I <= N, such as 1/4",
 }
 """Options of `run`, each with the beginning of its message; the status is 2."""
@@ -109,6 +110,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for name, called in NAMES.items():
         shutil.copytree(PUBLISHED / f"{name}-xeon-2core", folder / called)
+    (folder / "empty").mkdir()
     (folder / "foreign.csv").write_text("a,b\n1,2\n")
     (folder / "mykernel.py").write_text("def attend(q, k, v, scale): ...\n")
     return folder

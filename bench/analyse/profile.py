@@ -6,7 +6,8 @@ from itertools import accumulate
 
 import pandas as pd
 
-from bench.analyse.summary import BUSY_SHARE
+from bench.analyse.flags import FLAGGED_SHARE
+from bench.analyse.summary import flagged
 from bench.store.profile import CORE, Kernel, Profile, ProfiledOperator
 
 HEAVY = 0.2
@@ -32,12 +33,9 @@ def overhead(profile: Profile) -> float:
 
 def distortion(profile: Profile) -> str:
     """Return why the times of a profile can't be trusted; empty if they can."""
-    share, others, cores = overhead(profile), profile.others_cores or 0.0, profile.cores or 1
-    if others > BUSY_SHARE * max(1, cores - profile.case.point.threads) and not is_on_gpu(profile):
-        return (
-            f"Other processes used {others:.1f} of {cores} cores during the profile, so only counts can be trusted. "
-            "Close them and profile again."
-        )
+    share, calls = overhead(profile), [*flagged(profile.samples, profile.case.point)]
+    if any(calls) and sum(calls) >= FLAGGED_SHARE * len(calls) and not is_on_gpu(profile):
+        return f"Other processes disturbed {sum(calls)} of {len(calls)} calls. Close them, or trust only counts."
     if share > HEAVY and is_on_gpu(profile):
         return "The profiler slows the host, so trust the times of kernels, but not the gaps between them."
     if share > HEAVY:

@@ -26,7 +26,7 @@ from bench.stats.contrasts import Common, Contrasts, Prior, Values, common, cont
 from bench.stats.estimates import MEDIAN_EFFICIENCY, MOST_FACTOR, Array, Estimates, half_widths, t_quantile
 from bench.store.journal import latest
 from bench.store.metrics import combine, derive
-from bench.store.record import SCHEMA_VERSION, STATUSES, Record
+from bench.store.record import SCHEMA_VERSION, STATUSES, Record, Samples
 from bench.store.table import COLUMNS
 
 FLAGGED_PER_S = 20
@@ -308,7 +308,7 @@ def _detail(worst: Record, records: Sequence[Record]) -> str | None:
 def _time(records: Sequence[Record]) -> dict[str, Any]:
     values = [record.samples.values_s for record in records]
     count = sum(len(process) for process in values)
-    disturbed = sum(sum(flagged(record)) for record in records)
+    disturbed = sum(sum(flagged(each.samples, each.case.point, _calls_per_timing(each))) for each in records)
     return {
         "latency_s": float(np.median([np.median(process) for process in values])),
         "latency_min_s": min(itertools.chain.from_iterable(values)),
@@ -321,10 +321,11 @@ def _calls_per_timing(record: Record) -> int:
     return record.metrics["calls_per_timing"] or 1
 
 
-def flagged(record: Record) -> Iterator[bool]:
-    """Yield for each sample whether the host's other processes disturbed it; never with device timing."""
-    samples, on_host = record.samples, record.case.point.timing == HOST
+def flagged(samples: Samples, point: Point, calls: int = 1) -> Iterator[bool]:
+    """Yield for each sample whether the host's other processes disturbed it; never with device timing.
+
+    A timing of the samples is the mean of this many calls.
+    """
     for timings, switches, share in zip(samples.timings_s, samples.switches, samples.others, strict=True):
-        seconds = sum(timings) * _calls_per_timing(record)
-        interrupted = switches >= len(timings) and switches > FLAGGED_PER_S * seconds
-        yield on_host and (interrupted or share > BUSY_SHARE)
+        interrupted = switches >= len(timings) and switches > FLAGGED_PER_S * sum(timings) * calls
+        yield point.timing == HOST and (interrupted or share > BUSY_SHARE)

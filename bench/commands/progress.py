@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bench.commands import say
 from bench.machine import monotonic
 from bench.plan.case import BEFORE, CONTROL, POINT_COLUMNS, Point
-from bench.plan.sweep import Effort, Sweep
+from bench.plan.sweep import PROCESS_S, Effort, Sweep
 from bench.show.text import LONGEST_NAME, counted, names, parts, varying
 from bench.store import units
 
@@ -109,11 +109,11 @@ class Progress:
             f"{f' and {CONTROL}' if sweep.measured != sweep.implementations else ''}, {_effort(effort, count)}"
         )
         self._say(" · ".join(parts(sweep.points[0], set(POINT_COLUMNS) - varying(sweep.points))))
-        if effort.race and effort.within_s is not None and effort.within_s < effort.budget_s * count:
+        needed_s = count * (effort.budget_s + effort.processes * len(sweep.measured) * PROCESS_S)
+        if effort.within_s is not None and effort.within_s < needed_s and count > 1:  # the first is always measured
             self._say(
-                f"warning: {units.duration(effort.within_s)} is too short, because the first rounds of "
-                f"{counted(count, 'point')} take {units.duration(effort.budget_s * count)}; some points will be "
-                "measured only when you resume the run",
+                f"warning: {units.duration(effort.within_s)} may be too short for {counted(count, 'point')}, which "
+                f"need about {units.duration(needed_s)}; resume the run to measure the rest",
                 "yellow",
             )
         self._say(f"writing results to {folder}")

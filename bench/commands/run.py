@@ -107,7 +107,7 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(f"warning: {warning}")
-    say(*summary.go_on(_command(run), run.sweep.effort, points_of(saved.whole, run.sweep)))
+    say(*summary.go_on(_command(run), run.sweep.effort, points_of(saved.whole, run.sweep), run.longer_s()))
     is_drawn = not run.has_new and saved.page.exists() and not saved.traces.exists()
     say(summary.where(run.folder, saved.page if is_drawn else _drawn(saved)))
     return _status(run, fail_on)

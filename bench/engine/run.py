@@ -18,7 +18,7 @@ from bench.analyse.summary import Summary
 from bench.engine import admission
 from bench.engine.member import Member
 from bench.engine.pool import Pool
-from bench.engine.race import Answered, Race
+from bench.engine.race import Answered, Race, work
 from bench.engine.replicate import Replicate, now
 from bench.engine.schedule import equal_shares
 from bench.engine.worker import unheard
@@ -260,6 +260,14 @@ class Run:
         Earlier sessions count.
         """
         return self._begin_s + self.sweep.effort.seconds(points)
+
+    def longer_s(self) -> float:
+        """Return the seconds of a race, earlier sessions included, that can measure each point for twice as long.
+
+        A point that waits is expected to take as long as the measured ones for its work.
+        """
+        share = sum(map(work, self._by_point)) / sum(map(work, {*self.sweep.points, *self._by_point}))
+        return LEAST_RACE_S + 2 * self.summary.measured_s() / share
 
     def records(self, point: Point) -> list[Record]:
         """Return the valid records of a point in the order of their measurement."""

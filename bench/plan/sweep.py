@@ -21,6 +21,9 @@ SHIPPED = Path(__file__).parent / "sweeps"
 BASE_S, POINT_S = 20.0, 20.0
 """The default seconds of a race: a fixed part, and a part per point."""
 
+PROCESS_S = 0.5
+"""About the seconds of a process of a case beside its rounds, as on two cores of a CPU."""
+
 
 @dataclass(frozen=True)
 class Effort:

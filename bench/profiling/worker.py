@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
-from bench.machine import facts
 from bench.measure import clock, compilation, identity, packed, subjects, workload
 from bench.measure.devices import device
 from bench.measure.forking import Channel, die_with_parent, serve
@@ -53,17 +54,16 @@ def _profile(case: Case, path: Path) -> dict[str, Any]:
     """Profile a case; return the profile's content for JSON, without its case and origin."""
     at = case.point
     with call_of(case) as call:
-        captured = capture(call, f"{case.implementation} call", device(at.device), at.timing)
+        captured = capture(call, f"{case.implementation} call", device(at.device), at.timing, at.threads)
         if not (at.kind.is_timed_by_host or captured.calls[-1].device):
             raise RuntimeError(NO_KERNEL)
         trace_files.record(call, path.parents[1], case)
     captured.profiler.export_chrome_trace(str(path))
     return {
         "calls": len(captured.calls),
-        "timed_s": captured.timed_s,
+        "timed_s": mean(captured.samples.values_s),
         "profiled_s": captured.profiled_s,
-        "others_cores": captured.others_cores,
-        "cores": facts.visible_cores(),
+        "samples": asdict(captured.samples),
         "operators": [*map(vars, operators(captured.profiler, captured.calls, at.kind))],
         "stages": [*map(vars, stages(captured.calls, at.kind))],
         "kernels": [*map(vars, kernels(captured.calls[-1]))],

@@ -122,12 +122,12 @@ def where(folder: Path, page: Path | None) -> str:
     return f"{page or folder}   all rows: {suite()} show {shlex.quote(str(folder))}"
 
 
-def go_on(command: str, effort: Effort, points: Sequence[At]) -> list[str]:
-    """Return the command that measures for twice the time if a point waits or is undecided; else nothing."""
+def go_on(command: str, effort: Effort, points: Sequence[At], longer_s: float) -> list[str]:
+    """Return the command that measures on if a point waits or is undecided, a race within `longer_s`; else nothing."""
     if not any(at.waits or at.choice.standing == UNDECIDED for at in points):
         return []
     if effort.race:
-        return [f"Continue: {command} --within {math.ceil(2 * effort.seconds(len(points)))}s"]
+        return [f"Continue: {command} --within {math.ceil(longer_s)}s"]
     return [f"Continue: {command} --extend --processes {2 * effort.processes}"]
 
 

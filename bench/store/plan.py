@@ -108,13 +108,15 @@ def continued(
 def wanted(asked: Request) -> Sweep:
     """Return the sweep to measure: the requested one, or the run folder's own if it has one that the request fits.
 
-    Raises WrongRequest for another sweep without `extend`, or for `extend` without a run.
+    Raises WrongRequest for another sweep without `extend`, or if the request needs a run and there is none.
     """
     own = load(asked.run) if asked.run else None
     if own is None or asked.run is None:
         if asked.extend:
             missing = f"{asked.run} is not a run" if asked.run else "name it with --run DIR"
             raise WrongRequest(f"--extend needs a run to add to; {missing}")
+        if asked.run and asked.run.exists() and not (asked.sweep or asked.implementations or asked.overrides):
+            raise WrongRequest(f"{asked.run} has no run to resume; say what to measure, such as --sweep quick")
         return load_sweep(asked)
     sweep = load_sweep(asked) if asked.sweep else _changed(own, asked)
     return continued(sweep, own, asked.run, extend=asked.extend, way_out=WAYS_OUT)

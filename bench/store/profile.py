@@ -3,14 +3,14 @@
 import dataclasses
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from bench.plan.case import Case, Point
 from bench.plan.errors import WrongRequest
 from bench.store import files
-from bench.store.record import SCHEMA_VERSION, Origin, check_schema
+from bench.store.record import SCHEMA_VERSION, Origin, Samples, check_schema
 from bench.store.typed import convert, plain
 
 TRACES = "traces"
@@ -80,7 +80,7 @@ class Profile:
 
     Both are means, and so are `operators` and `stages` of a call. `calls` is the number of profiled calls; `kernels`
     are those of the last call, none on a CPU.
-    Meanwhile other processes used `others_cores` of the `cores` that the case may run on; None if unknown.
+    `samples` has the calls without the profiler, one in each; older profiles have none.
     """
 
     case: Case
@@ -91,8 +91,7 @@ class Profile:
     operators: tuple[ProfiledOperator, ...]
     stages: tuple[Stage, ...] = ()
     kernels: tuple[Kernel, ...] = ()
-    others_cores: float | None = None
-    cores: int | None = None
+    samples: Samples = field(default_factory=Samples)
 
     def to_json(self) -> dict[str, Any]:
         """Return the profile as one JSON object."""

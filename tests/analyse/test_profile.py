@@ -8,6 +8,9 @@ import pytest
 from bench.analyse.profile import distortion, operator_table
 from bench.store.profile import ProfiledOperator
 from tests.make.profiles import profile
+from tests.make.records import samples
+
+BUSY = samples(1e-3, 1e-3, switches=(1, 1))
 
 
 def test_the_table_of_operators_has_units_in_its_names() -> None:
@@ -27,14 +30,14 @@ def test_the_table_of_operators_has_units_in_its_names() -> None:
         ({"profiled_s": 1.19e-3}, ""),
         ({"profiled_s": 1.21e-3}, "so only counts can be trusted"),
         ({"profiled_s": 0.646e-3}, "changed its speed"),
-        ({"others_cores": 0.2, "cores": 2}, ""),
-        ({"others_cores": 1.3, "cores": 2}, "used 1.3 of 2 cores"),
-        ({"others_cores": 1.3, "cores": 2, "profiled_s": 7.5e-3}, "used 1.3 of 2 cores"),
-        ({"others_cores": 1.3, "cores": 64}, ""),
+        ({"samples": samples(*[1e-3] * 5, switches=(1, 0, 0, 0, 0))}, ""),
+        ({"samples": samples(*[1e-3] * 4, switches=(1, 0, 0, 0))}, "disturbed 1 of 4 calls"),
+        ({"samples": samples(*[1e-3] * 4, others=(0, 0, 1, 1))}, "disturbed 2 of 4 calls"),
+        ({"samples": BUSY, "profiled_s": 7.5e-3}, "disturbed 2 of 2 calls"),
     ],
 )
 def test_what_makes_times_doubtful_is_said_once(changes: dict[str, Any], words: str) -> None:
-    """Other processes on a quarter of the free cores come first; then a difference of a fifth between the calls."""
+    """Other processes beside a quarter of the calls come first; then a difference of a fifth between the calls."""
     text = distortion(replace(profile(), **{"timed_s": 1e-3, "profiled_s": 1e-3, **changes}))
     assert words in text
     assert bool(text) is bool(words)
@@ -42,7 +45,7 @@ def test_what_makes_times_doubtful_is_said_once(changes: dict[str, Any], words: 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"others_cores": 1.3, "cores": 2}, ""), ({"profiled_s": 3e-3}, "trust the times of kernels")],
+    [({"samples": BUSY}, ""), ({"profiled_s": 3e-3}, "trust the times of kernels")],
 )
 def test_on_a_gpu_the_times_of_kernels_hold(changes: dict[str, Any], words: str) -> None:
     """A host that is slow or busy makes the gaps between them longer alone."""

@@ -84,11 +84,19 @@ class Shown:
         (dataclasses.replace(SWEEP, control=True), "3 implementations and control, 2 processes"),
         (RACE, "a race to 5% within 1m"),
         (
-            dataclasses.replace(RACE, effort=Effort(race=True, within_s=5, budget_s=4)),
-            "warning: 5s is too short, because the first rounds of 2 points take 8s; some points will be",
+            dataclasses.replace(RACE, effort=Effort(processes=2, race=True, within_s=13, budget_s=4)),
+            "warning: 13s may be too short for 2 points, which need about 14s; resume the run to measure the rest",
+        ),
+        (
+            dataclasses.replace(RACE, effort=Effort(processes=2, race=True, within_s=14, budget_s=4)),
+            "a race to 2% within 14s",
+        ),
+        (
+            dataclasses.replace(RACE, points=POINTS[:1], effort=Effort(race=True, within_s=1)),
+            "1 point × 3 implementations, a race to 2% within 1s",
         ),
     ],
-    ids=["control", "race", "too short"],
+    ids=["control", "race", "too short", "long enough", "one point"],
 )
 def test_the_first_lines_say_what_is_measured_and_how(sweep: Sweep, words: str) -> None:
     """The control is counted beside the implementations; a race has its bound and time in place of processes."""

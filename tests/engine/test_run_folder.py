@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bench.analyse.analysed_run import AnalysedRun
+from bench.analyse.summary import Summary
 from bench.cli import main
 from bench.engine.run import Run
 from bench.plan.case import Case, Point
@@ -71,6 +72,12 @@ def of_three(folder: Path, *measured: int) -> Run:
     for number in measured:
         kept(run, "eager", "sdpa", at=THREE[number], scatter=0.01 * (1 + number))
     return run
+
+
+def test_a_longer_race_gives_each_point_twice_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three tiny points wait, which take as long as the first; the servers' start comes on top."""
+    monkeypatch.setattr(Summary, "measured_s", lambda _: 10.0)
+    assert of_three(tmp_path, 0).longer_s() == pytest.approx(30 + 2 * 3 * 10, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -19,4 +19,4 @@ TRAIN = replace(AT, mode="train")
 def captured(at: Point, implementation: str) -> Capture:
     """Return three calls of a case; each case is profiled once in a session."""
     with call_of(Case(at, implementation)) as call, patch.object(capture, "CALLS", 3):
-        return capture.capture(call, "call", device(at.device), at.timing)
+        return capture.capture(call, "call", device(at.device), at.timing, at.threads)

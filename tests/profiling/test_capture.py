@@ -1,8 +1,12 @@
 """The calls of a profile, and their seconds."""
 
+import itertools
+import resource
+from types import SimpleNamespace
+
 import pytest
 
-from bench.machine import facts
+from bench.machine import facts, quiet
 from bench.measure import clock, cuda
 from bench.measure.devices import Device, device
 from bench.plan.device import COLD, HOT
@@ -13,17 +17,21 @@ __all__ = ["gpu"]
 
 
 def test_as_many_calls_are_profiled_as_fit_into_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain calls say how many, and three are the least; what others used meanwhile is known."""
+    """Plain calls say how many, and three are the least. Each has its switches, and the load in a window before it."""
     made = list[int]()
-    taken = capture.capture(lambda: made.append(1), "call", device("cpu"), "host")
+    monkeypatch.setattr(capture, "WINDOW_S", 0.0)
+    taken = capture.capture(lambda: made.append(1), "call", device("cpu"), "host", 1)
     assert (len(taken.calls), len(made)) == (capture.CALLS, capture.WARM_CALLS + 1 + 2 * capture.CALLS)
-    assert 0 < taken.timed_s < taken.profiled_s
-    busy_s = iter([0.0, 1e6])
+    assert 0 < min(taken.samples.values_s) < taken.profiled_s
+    busy_s, switched = itertools.count(step=1e6), itertools.count(step=2)
     monkeypatch.setattr(facts, "busy_s", lambda: next(busy_s))
+    monkeypatch.setattr(capture, "WINDOW_S", quiet.WINDOW_S)
+    monkeypatch.setattr(resource, "getrusage", lambda _: SimpleNamespace(ru_nivcsw=next(switched)))
     monkeypatch.setattr(capture, "BUDGET_S", 0.0)
-    taken = capture.capture(lambda: None, "call", device("cpu"), "host")
+    taken = capture.capture(lambda: None, "call", device("cpu"), "host", 1)
     assert len(taken.calls) == capture.LEAST_CALLS
-    assert taken.others_cores > 1
+    assert taken.samples.switches == (2,) * capture.LEAST_CALLS
+    assert min(taken.samples.others) > 1
 
 
 @pytest.mark.parametrize("timing", [COLD, HOT])
@@ -34,5 +42,5 @@ def test_a_profile_on_a_gpu_is_timed_as_its_run(timing: str, gpu: Gpu) -> None:
         def timer(self, timing: str) -> clock.Timer:
             return cuda.timer(timing)
 
-    taken = capture.capture(gpu.call(4, 1e-5, 1e-4), "call", Timed("cpu"), timing)
-    assert [taken.timed_s, taken.profiled_s] == pytest.approx([4e-5] * 2)
+    taken = capture.capture(gpu.call(4, 1e-5, 1e-4), "call", Timed("cpu"), timing, 1)
+    assert [*taken.samples.values_s, taken.profiled_s] == pytest.approx([4e-5] * 16)

@@ -8,7 +8,7 @@ from bench.show.profile import blocks, row_of
 from bench.show.terminal.console import rendered
 from bench.store.profile import Profile, ProfiledOperator
 from tests.make.profiles import STAGES, graph, profile
-from tests.make.records import ORIGIN
+from tests.make.records import ORIGIN, samples
 from tests.make.results import results
 from tests.profiling.gpu_trace import eager_profile
 
@@ -81,5 +81,5 @@ def test_the_runs_own_latency_and_a_doubt_stand_beside_it() -> None:
     assert lines(here, row=row)[1].endswith(" in the run")
     elsewhere = replace(here, origin=replace(ORIGIN, env_id="another"))
     assert lines(elsewhere, row=row)[1].endswith("in the run, on another machine or software")
-    busy = replace(here, others_cores=1.3, cores=2)
-    assert (lines(here)[2], "used 1.3 of 2 cores" in lines(busy)[2]) == ("", True)
+    busy = replace(here, samples=samples(1e-3, switches=(1,)))
+    assert (lines(here)[2], "disturbed 1 of 1 calls" in lines(busy)[2]) == ("", True)

@@ -70,10 +70,11 @@ def test_the_last_line_names_the_page_and_the_command_for_all_rows() -> None:
 
 
 def test_a_run_with_open_points_names_the_command_that_measures_for_as_long_again() -> None:
-    """A race has twice its time, equal shares twice their processes; a run whose points are all decided has none."""
+    """A race has the given time, equal shares twice their processes; a run whose points are all decided has none."""
     decided = points_of(timed([vit_s()], {"eager": 2.0, "sdpa": 1.0}))
     undecided = points_of(results([Case(vit_s(), name) for name in ("eager", "sdpa")], processes=1))
     race = Effort(race=True, within_s=60)
-    assert summary.go_on("bench run", race, decided) == []
-    assert summary.go_on("bench run", race, undecided) == ["Continue: bench run --within 120s"]
-    assert summary.go_on("bench run", Effort(processes=3), undecided) == ["Continue: bench run --extend --processes 6"]
+    assert summary.go_on("bench run", race, decided, 119.2) == []
+    assert summary.go_on("bench run", race, undecided, 119.2) == ["Continue: bench run --within 120s"]
+    shares = Effort(processes=3)
+    assert summary.go_on("bench run", shares, undecided, 60) == ["Continue: bench run --extend --processes 6"]
