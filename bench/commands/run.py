@@ -97,8 +97,9 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     if not run.contents.records:
         return FINE
     from bench.analyse.across import settings
-    from bench.show import summary
+    from bench.show import rows, summary
     from bench.show.answer import points_of
+    from bench.show.blocks import QUIET, Lines
     from bench.show.comparison import across
 
     saved, shown, baseline = run.saved, console(), run.sweep.baseline
@@ -106,6 +107,7 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     width = min(shown.width, summary.WIDEST)
     if run.sweep.across and (told := settings(saved, run.sweep.across)):
         end += across.blocks(told, run.sweep.across)
+    end.append(Lines(rows.half_precision(run.sweep.points, run.environment), QUIET))
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(f"warning: {warning}")

@@ -48,10 +48,7 @@ class Device:
         return clock.host
 
     def peak_bytes(self, call: clock.Call) -> tuple[int, int | None]:
-        """Return the peak bytes that a call allocates, and the bytes that torch's caching allocator reserves for it.
-
-        The second is None on the CPU, where only this thread's allocations count.
-        """
+        """Return the peak bytes that a call allocates in this thread, and None, because the CPU reserves no bytes."""
         return memory.peak_bytes(call), None
 
     def free_bytes(self) -> int | None:

@@ -85,15 +85,10 @@ def peak_bytes(call: clock.Call) -> int:
     clock.prepare(call, 1)
     with profile(profile_memory=True, use_kineto=True) as profiler:
         call()
-    fields = [event.extra_fields for event in _allocations(profiler)]
+    tree = profiler.kineto_results.experimental_event_tree()
+    events = sorted((each for each in _walk(tree) if each.name == "[memory]"), key=lambda each: each.start_time_ns)
     frees_earlier = hasattr(call, "prepare")  # a backward pass frees blocks that its forward pass kept
-    return peak_of_events([(each.ptr, each.alloc_size) for each in fields], frees_earlier)
-
-
-def _allocations(profiler: profile) -> list[Any]:
-    """Return the allocator's events in a profile that recorded memory, ordered by time."""
-    tree = profiler.kineto_results.experimental_event_tree()  # type: ignore[union-attr]
-    return sorted((event for event in _walk(tree) if event.name == "[memory]"), key=lambda event: event.start_time_ns)
+    return peak_of_events([(each.extra_fields.ptr, each.extra_fields.alloc_size) for each in events], frees_earlier)
 
 
 def _walk(events: Iterable[Any]) -> Iterator[Any]:

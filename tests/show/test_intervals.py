@@ -24,8 +24,5 @@ from bench.stats.estimates import Interval
     ],
 )
 def test_a_ratio_shows_the_digits_that_its_interval_leaves(of: Interval, text: str) -> None:
-    """Two decimals at most, but the low end has two digits: 0.4 could mean anything from 120 to 190 % slower.
-
-    Ends are rounded outward, so 1.61 agrees with *within 61%*.
-    """
+    """Two decimals at most, the low end has two digits, and ends are rounded outward: 1.61 agrees with *within 61%*."""
     assert intervals.ratio(of) == text
