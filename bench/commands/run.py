@@ -96,14 +96,16 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     """Print the end of a run, draw the pictures, write the page, and return the status."""
     if not run.contents.records:
         return FINE
-    from bench.show import summary
+    from bench.show import rows, summary
     from bench.show.answer import points_of
+    from bench.show.blocks import QUIET, Lines
     from bench.show.comparison import across
 
     saved, shown, baseline = run.saved, console(), run.sweep.baseline
     end = [*summary.blocks(saved.whole, baseline, run.sweep, is_brief=is_quiet)]
     width = min(shown.width, summary.WIDEST)
     end += across.blocks(saved)
+    end.append(Lines(rows.half_precision(run.sweep.points, run.environment), QUIET))
     shown.file.write(rendered(end, width=width, colour=shown.is_terminal))
     for warning in run.late_warnings():
         say(f"warning: {warning}")

@@ -51,6 +51,7 @@ def observe(torch_facts: dict[str, Any], plan: dict[str, Any], preflight: dict[s
         "host": socket.gethostname(),
         "kernel": platform.release(),
         "commit": git.of_suite(),
+        "half_precision": half_precision(),
         "command": [_without_folders(word) for word in sys.argv],
         **plan,
     }
@@ -190,6 +191,12 @@ def cpu_flags() -> str:
     """Return a short hash of the CPU's instruction flags; empty if the system doesn't list them."""
     flags = " ".join(sorted(cpu_features()))
     return hashlib.sha256(flags.encode()).hexdigest()[:12] if flags else ""
+
+
+def half_precision() -> str:
+    """Return the CPU's instructions for bfloat16 and float16: `avx512_bf16, no amx_bf16, …`; empty if unknown."""
+    flags, names = cpu_features(), ("avx512_bf16", "amx_bf16", "avx512_fp16", "amx_fp16")
+    return ", ".join(name if name in flags else f"no {name}" for name in names) if flags else ""
 
 
 def _cpuinfo() -> dict[str, str]:

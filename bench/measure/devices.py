@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 from torch.profiler import ProfilerActivity
 
 from bench.machine import nvml
-from bench.measure import clock, cuda
+from bench.measure import clock, cuda, memory
 from bench.plan.device import CUDA, Kind, kind
 
 
@@ -47,12 +47,9 @@ class Device:
         """Return the timer for a value of the column `timing`."""
         return clock.host
 
-    def peak_bytes(self, call: clock.Call) -> tuple[int, int] | None:  # noqa: ARG002
-        """Return the peak bytes that a call allocates, and the bytes that torch's caching allocator reserves for it.
-
-        None on the CPU, where a profile of the call has the peak.
-        """
-        return None
+    def peak_bytes(self, call: clock.Call) -> tuple[int, int | None]:
+        """Return the peak bytes that a call allocates in this thread, and None, because the CPU reserves no bytes."""
+        return memory.peak_bytes(call), None
 
     def free_bytes(self) -> int | None:
         """Return the free bytes of its own memory; None if it has none or is not in use yet."""
@@ -117,7 +114,7 @@ class Gpu(Device):
         """Return the timer for a value of the column `timing`."""
         return cuda.timer(timing)
 
-    def peak_bytes(self, call: clock.Call) -> tuple[int, int] | None:
+    def peak_bytes(self, call: clock.Call) -> tuple[int, int | None]:
         """Return the peak bytes that a call allocates, and the bytes that torch's caching allocator reserves for it."""
         return cuda.peak_bytes(call, self.name)
 

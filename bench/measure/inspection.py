@@ -4,11 +4,13 @@ A runtime other than torch reports its operators itself, because torch's profile
 """
 
 import re
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
+from torch._C._profiler import _ExperimentalConfig
 from torch.autograd.profiler import profile
 from torch.profiler import ProfilerActivity
 
@@ -65,38 +67,40 @@ class Inspection:
     """The names of the kernels that did the work, and the peak bytes that they needed beyond the bytes held before."""
 
     kernels: tuple[str, ...]
-    peak_bytes: int
+    peak_bytes: int | None
+    """None if another thread of the host worked, because torch's profiler counts the allocations of one thread."""
     reserved_bytes: int | None
     """The bytes that the caching allocator reserved; None on a CPU."""
 
 
 def inspect(call: Callable[[], object], device: Device) -> Inspection:
-    """Inspect one call; on the CPU one profile gives kernels and memory, on a GPU memory needs a second call.
+    """Inspect two calls: one for kernels, and one for memory, because a profile of all threads has no allocations.
 
     It uses the profiler underneath torch.profiler, because that imports the compiler for more than a second.
     """
     clock.prepare(call, 1)
-    on = "cuda" if ProfilerActivity.CUDA in device.activities else None
-    with profile(use_device=on, profile_memory=device.kind.is_in_host_memory, use_kineto=True) as profiler:
+    on, is_host = "cuda" if ProfilerActivity.CUDA in device.activities else None, device.kind.is_in_host_memory
+    config = _ExperimentalConfig(profile_all_threads=is_host)
+    with profile(use_device=on, use_kineto=True, experimental_config=config) as profiler:
         call()
         device.synchronize()
-    frees_earlier = hasattr(call, "prepare")  # a backward pass
-    needed = device.peak_bytes(call) or (memory.peak_of_profile(profiler, frees_earlier), None)
-    return Inspection(kernels(profiler.function_events or [], device.kind), *needed)
+    events = profiler.function_events or []
+    is_spread = is_host and any(map(_is_in_another_thread, events))
+    return Inspection(kernels(events, device.kind), *((None, None) if is_spread else device.peak_bytes(call)))
 
 
 def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:
     """Return the metrics of one call: its kernels, its memory, and the bytes that autograd keeps for backward.
 
-    The kernels of another runtime are the operators that it reports. Memory is unknown for a runtime, and for a call
-    that works in threads of its own, where torch sees nothing.
+    The kernels of another runtime are the operators that it reports. Memory is unknown for a runtime, for a call that
+    works in another thread, and where torch sees nothing.
     """
     inspected = inspect(call, device(work.point.device))
     runtime = subject.function if isinstance(subject.function, impls.Runtime) else None
     operators = (f"{operator.name} {operator.dtype}".strip() for operator in (runtime.operators() if runtime else ()))
     values: dict[str, Any] = {"kernels": tuple(dict.fromkeys(operators)) or inspected.kernels}
     values["adapted_by"] = adapted_by(subject.function)
-    if runtime is None and (inspected.kernels or inspected.peak_bytes):
+    if runtime is None and inspected.peak_bytes is not None and (inspected.kernels or inspected.peak_bytes):
         values |= {"peak_bytes": inspected.peak_bytes, "reserved_bytes": inspected.reserved_bytes}
     if work.with_gradients:
         inputs = work.leaves(work.inputs())
@@ -166,6 +170,11 @@ def _device_kernels(events: Iterable[Any]) -> Iterable[str]:
 def _is_algorithm(name: str) -> bool:
     """Return whether an operator stands for an attention algorithm, unlike torch's function, which chooses one."""
     return bool(ATTENTION.search(name)) and name != "aten::scaled_dot_product_attention"
+
+
+def _is_in_another_thread(event: Any) -> bool:
+    """Return whether an operator worked in another thread than this one; OpenMP's threads only allocate in some."""
+    return event.device_resource_id != threading.get_native_id() and event.name not in METADATA
 
 
 def _did_work(event: Any) -> bool:

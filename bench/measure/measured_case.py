@@ -59,8 +59,8 @@ huge pages, which it does here."""
 ENERGY_S = 1.0
 """The seconds of calls over which energy is read, because the counter moves in steps of 20 to 100 ms."""
 
-INSPECTED = 2
-"""The calls of an inspection; on a GPU the second one measures memory."""
+INSPECTED = 3
+"""The calls of an inspection: for kernels, for memory, and for the forward pass of a backward one."""
 
 LATE, LATE_S = 0.02, 1e-4
 """A GPU may work after the stream of some calls for this share of their time plus this many seconds."""

@@ -13,6 +13,7 @@ from torch.autograd.profiler import profile
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from bench.machine import facts
+from bench.measure import clock
 
 SPARE = 2
 """A block is touched only if this many blocks of its size fit into free memory."""
@@ -79,22 +80,15 @@ def peak_of_events(events: list[tuple[int, int]], frees_earlier: bool = False) -
     return peak
 
 
-def peak_of_profile(profiler: profile, frees_earlier: bool) -> int:
-    """Return the peak bytes of the calls on the CPU in a profile that recorded memory.
-
-    A backward pass `frees_earlier` blocks: the ones that its forward pass kept.
-    """
-    fields = [event.extra_fields for event in allocations(profiler)]
-    return peak_of_events([(each.ptr, each.alloc_size) for each in fields], frees_earlier)
-
-
-def allocations(profiler: profile) -> list[Any]:
-    """Return the allocator's events in a profile that recorded memory, ordered by time.
-
-    They are nodes in the profiler's tree of events; `parent` is the event that called the allocator.
-    """
-    tree = profiler.kineto_results.experimental_event_tree()  # type: ignore[union-attr]
-    return sorted((event for event in _walk(tree) if event.name == "[memory]"), key=lambda event: event.start_time_ns)
+def peak_bytes(call: clock.Call) -> int:
+    """Return the peak bytes that one call on the CPU allocates in this thread."""
+    clock.prepare(call, 1)
+    with profile(profile_memory=True, use_kineto=True) as profiler:
+        call()
+    tree = profiler.kineto_results.experimental_event_tree()
+    events = sorted((each for each in _walk(tree) if each.name == "[memory]"), key=lambda each: each.start_time_ns)
+    frees_earlier = hasattr(call, "prepare")  # a backward pass frees blocks that its forward pass kept
+    return peak_of_events([(each.extra_fields.ptr, each.extra_fields.alloc_size) for each in events], frees_earlier)
 
 
 def _walk(events: Iterable[Any]) -> Iterator[Any]:

@@ -89,7 +89,7 @@ def after(advice: Advice) -> list[Block]:
 def ending(answers: Sequence[Advice], doubts: Sequence[str]) -> list[Block]:
     """Return doubts about a comparison, and notes on its columns and its allocator; empty without one."""
     points = [advice.point for advice in answers if advice.rows]
-    notes = [WITHIN, LEGEND, *map(capital, memory_setting(points))] if points else []
+    notes = [WITHIN, LEGEND, *memory_setting(points)] if points else []
     return [Lines(doubts, WARNING, is_list=True), Lines(notes, QUIET, is_list=True)]
 
 

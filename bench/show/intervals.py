@@ -15,11 +15,15 @@ UNBOUNDED = "unbounded"
 DECIMALS = 2
 """Decimals of an exact ratio."""
 
+OUTWARD = 0.5 - 1e-6
+"""The part of the last digit by which an end is moved before it is rounded; below 0.5, so that 1.1 stays 1.10."""
+
 
 def ratio(of: Interval, decimals: int = DECIMALS) -> str:
     """Return a ratio with its interval, such as `1.20x [1.05, 1.37]`, with at most this many decimals.
 
-    The half-width determines how many. The low end has at least two significant digits.
+    The half-width determines how many. The low end has at least two significant digits. Ends are rounded outward, so
+    they agree with bounds in percent.
     """
     if not of.is_known:
         return units.ratio(of.value)
@@ -31,7 +35,8 @@ def ratio(of: Interval, decimals: int = DECIMALS) -> str:
         power = math.floor(math.log10(half))
         supported = min((half / 10**power < COARSE) - power, decimals)
         least = min(decimals, 1 - math.floor(math.log10(of.low))) if of.low > 0 else supported
-        value, low, high = (_digits(end, max(supported, least)) for end in ends)
+        decimals, shifts = max(supported, least), (0, -OUTWARD, OUTWARD)
+        value, low, high = (_digits(end, decimals, shift) for end, shift in zip(ends, shifts, strict=True))
     return f"{value}x [{low}, {high}]"
 
 
@@ -45,7 +50,8 @@ def finite(value: Any) -> float | None:
     return None if units.is_missing(value) else float(value)
 
 
-def _digits(value: float, decimals: int) -> str:
+def _digits(value: float, decimals: int, shift: float) -> str:
     if math.isinf(value):
         return UNBOUNDED
-    return f"{round(value, decimals) + 0:.{max(0, decimals)}f}" if value else "0"  # + 0 makes -0 plain
+    rounded = round(value + shift * 10.0**-decimals, decimals) + 0  # + 0 makes -0 plain
+    return f"{rounded:.{max(0, decimals)}f}" if value else "0"

@@ -8,6 +8,7 @@ from bench.plan.case import Point
 from bench.plan.work import Roof
 from bench.show.text import counted, parts
 from bench.store import units
+from bench.store.environment import Environment
 from bench.store.metrics import Unit
 from bench.store.roofline import roof_of
 
@@ -77,6 +78,13 @@ def versions(rows: Iterable[Row]) -> list[str]:
 def origins(rows: Sequence[Row]) -> list[str]:
     """Return the rows' versions of torch and commits, each once."""
     return [*versions(rows), *dict.fromkeys(f"commit {row['commit']}" for row in rows if row["commit"])]
+
+
+def half_precision(points: Iterable[Point], here: Environment) -> list[str]:
+    """Return the CPU's instructions for bfloat16 and float16, if they are known and some points on a CPU need them."""
+    is_needed = any(point.kind.is_in_host_memory and point.dtype != "float32" for point in points)
+    known = here.context.get("half_precision")
+    return [f"CPU instructions for bfloat16 and float16: {known}"] if is_needed and known else []
 
 
 def process_count(rows: Iterable[Row]) -> str:

@@ -17,7 +17,7 @@ from bench.show import doubts, failures
 from bench.show.answer import At, speedup_cell, tone, use, words
 from bench.show.blocks import BAD, GAP, HEAD, PLAIN, QUIET, WARNING, Block, Column, Lines, Table, right
 from bench.show.columns import WITHIN, named
-from bench.show.text import counted, symbols
+from bench.show.text import counted, memory_setting, symbols
 from bench.store import units
 from impls.catalogue import name_of
 
@@ -83,6 +83,7 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
     left = len({line.at.label for line in lines[most:] if line.other is None})
     within = _of_row(named("slowdown_high", baseline))
     notes = [WITHIN] * any(map(within.text, lines)) + [symbols([at.point for at in points])] * (not is_alone)
+    notes += memory_setting([at.point for at in begun])
     columns = [
         *([] if is_alone else [Column("point", Line.label)]),
         Column(

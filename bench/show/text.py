@@ -165,10 +165,10 @@ def listed(names: Sequence[str]) -> str:
 
 
 def memory_setting(points: Iterable[Point]) -> list[str]:
-    """Return a note that freed memory stays in the process; empty unless one of these points has that setting."""
+    """Return a note that times lack page faults; empty unless freed memory is retained at one of these points."""
     if not any(point.kind.is_in_host_memory and point.allocator == RETAINED for point in points):
         return []
-    return [f"freed memory stays in the process ({RETAINED}); --allocator system measures the C library's defaults"]
+    return ["Times exclude page faults of large tensors; --allocator system includes them, as plain Python does."]
 
 
 def _words(point: Point, columns: Collection[str]) -> list[str]:

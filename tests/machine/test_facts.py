@@ -49,6 +49,14 @@ def test_the_identity_is_the_same_in_another_process() -> None:
     assert here.device_name("cpu") == here.identity["cpu"] != ""
 
 
+def test_instructions_for_half_precision_change_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in the context, so older runs stay comparable."""
+    monkeypatch.setattr(facts, "cpu_features", lambda: frozenset({"avx2", "amx_bf16"}))
+    here = observed()
+    assert here.context["half_precision"] == "no avx512_bf16, amx_bf16, no avx512_fp16, no amx_fp16"
+    assert "half_precision" not in here.identity
+
+
 def test_variables_that_change_what_runs_are_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     """So are the wait policy of OpenMP's threads and preloaded libraries.
 

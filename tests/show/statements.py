@@ -131,10 +131,10 @@ def _is_value(cell: str, value: float, low: float | None = None, high: float | N
     return is_value and _rounds(width[0].strip("±%"), 100 * (math.sqrt(high / low) - 1))
 
 
-def _rounds(text: str, value: float) -> bool:
-    """Return whether a value rounds to a text."""
+def _rounds(text: str, value: float, outward: int = 0) -> bool:
+    """Return whether a value rounds to a text, to the nearest or outward: down if `outward` is -1, up if it is 1."""
     step = 10.0 ** -len(text.partition(".")[2])
-    return abs(float(text) - value) <= 0.5001 * step + 1e-9
+    return abs(float(text) - value - outward * step / 2) <= 0.5001 * step + 1e-9
 
 
 def _is_ratio(cell: str, row: Row) -> bool:
@@ -142,7 +142,7 @@ def _is_ratio(cell: str, row: Row) -> bool:
         return row["implementation"] == row["baseline"] if cell == "baseline" else _is_biased(row)
     numbers = re.findall(r"\d[\d.]*", cell)
     ends = [row["speedup"], *([row["speedup_low"], row["speedup_high"]] if len(numbers) > 1 else [])]
-    return all(_rounds(said, of) for said, of in zip(numbers, ends, strict=True))
+    return all(map(_rounds, numbers, ends, (0, -1, 1)))
 
 
 def _is_biased(row: Row) -> bool:

@@ -1,7 +1,9 @@
-"""The rates of cards beside their data sheets."""
+"""The rates of cards beside their data sheets, and the instructions of a CPU."""
 
-from bench.show.rows import against_data_sheets
+from bench.show.rows import against_data_sheets, half_precision
 from bench.store.roofline import CEILING_BYTES, CEILING_FLOPS
+from tests.make.points import vit_s
+from tests.make.records import environment
 
 
 def test_the_rates_that_a_card_has_shown_stand_beside_its_data_sheet() -> None:
@@ -13,3 +15,12 @@ def test_the_rates_that_a_card_has_shown_stand_beside_its_data_sheet() -> None:
     assert "791 TFLOP/s, 80% of the data sheet's 989 TFLOP/s" in line
     assert "4.32 TB/s, 90% of the data sheet's 4.80 TB/s" in line
     assert against_data_sheets([row | {CEILING_FLOPS: None}]) == []
+
+
+def test_the_instructions_for_bfloat16_are_named_where_a_cpu_needs_them() -> None:
+    """Not for float32 or a GPU, and not in a run that is older than the fact."""
+    here, older, narrow = environment(), environment(), vit_s(dtype="bfloat16")
+    here.context["half_precision"] = "no amx_bf16"
+    assert half_precision([vit_s(), narrow], here) == ["CPU instructions for bfloat16 and float16: no amx_bf16"]
+    assert half_precision([vit_s(), vit_s(dtype="float16", device="cuda")], here) == []
+    assert half_precision([narrow], older) == []

@@ -43,6 +43,12 @@ def test_of_many_points_the_last_are_counted() -> None:
     assert "… and 3 more points" in lines(many)
 
 
+def test_the_end_says_once_that_times_of_retained_memory_lack_page_faults() -> None:
+    """Of points on a GPU, or with the C library's allocator, nothing is said."""
+    tables = [timed([vit_s(**at)], {"eager": 2.0}, 2) for at in ({}, {"allocator": "system"}, {"device": "cuda"})]
+    assert [sum("page faults" in line for line in lines(table)) for table in tables] == [1, 0, 0]
+
+
 def test_an_own_kernel_has_a_line_below_each_point_whether_it_wins_or_not() -> None:
     """With its bound, time and ratio; of an only point all implementations have one, and failures have their table."""
     at = [vit_s(num_tokens=tokens) for tokens in (5, 197)]

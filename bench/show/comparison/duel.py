@@ -175,7 +175,7 @@ def _time(row: Row) -> str:
 def _legend(of: Outcome) -> list[str]:
     """Return the meaning of the table's numbers, if it has any."""
     timed = [each.point for each in of.changes if each.ratio.is_known]
-    return [LEGEND, *map(capital, memory_setting(timed))] if timed else []
+    return [LEGEND, *memory_setting(timed)] if timed else []
 
 
 def _failures(of: Outcome) -> Iterator[str]:

@@ -140,6 +140,7 @@ def _facts(saved: AnalysedRun, rows: Sequence[Row]) -> Iterator[tuple[str, Any]]
     yield "memory", f"{identity.get('memory_gib')} GiB"
     for name in ("system", "python", "blas", "cpu_capability", "cuda", "driver"):
         yield name.replace("_", " "), identity.get(name)
+    yield "bfloat16 and float16", saved.environment.context.get("half_precision")
     yield from {**identity.get("wait_policy", {}), **identity.get(VARIABLES, {})}.items()
     yield from saved.environment.runtimes.items()
     before = saved.environment.state.get("preflight") or {}
