@@ -27,6 +27,13 @@ def biased_as_written(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (scores_of(q, k) - 0.5 * distance(q.shape[-2]).to(q.dtype)).softmax(-1) @ v
 
 
+def from_zeros(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return the same of queries that were written into memory of torch's default dtype."""
+    own = torch.zeros(q.shape)
+    own[:] = q
+    return biased_as_written(own.to(q.dtype), k, v)
+
+
 def distance(tokens: int) -> Tensor:
     """Return how far tokens are from each other, as a float32."""
     return (torch.arange(tokens)[:, None] - torch.arange(tokens)).abs().float()
@@ -53,7 +60,7 @@ def checking(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def without_kernel(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Use an operator that has no kernel for float64: its own numbers are float32."""
-    shift = torch.zeros(q.shape[-1], q.shape[-1])
+    shift = torch.zeros(q.shape[-1], q.shape[-1], dtype=torch.float32)
     return F.scaled_dot_product_attention(q + q @ shift, k, v)
 
 
@@ -72,6 +79,7 @@ CORES: dict[str, Core] = {
     for each in (
         biased,
         biased_as_written,
+        from_zeros,
         hidden,
         overflowing,
         checking,

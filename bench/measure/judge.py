@@ -56,7 +56,7 @@ class Judge:
             memory.give_back()  # the implementations need the memory
             if changes := self._state.changes():
                 raise process_state.LeftChanged(f"{changes} (when the layer was made or called)")
-            remarks = UNPEAKED if self._peak == 1 else "", getattr(work.layer, "unused", "")
+            remarks = UNPEAKED if self._peak == 1 else "", getattr(work.layer, "column_remarks", "")
             return Expected(work.least_work, self._peak, "; ".join(filter(None, remarks)))
         return outcome
 

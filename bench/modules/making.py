@@ -82,7 +82,7 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
     parsed = name_of(name)
     options = dict(parsed.options)
     path, given = str(options.pop("at", "")), options.pop("input", None)
-    guessed = unused = ""
+    said = ""
     if parsed.module in SOURCES:
         _check_taken(name, columns, required, ())
         model = parsed.base.partition(":")[2]
@@ -90,7 +90,7 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         module: nn.Module = with_input(inner, given, (item,), arguments, is_outer=bool(path))
     else:
         chosen = {"mask": NO_MASK} if given else columns
-        module, guessed, unused = _constructed(parsed, options, chosen, required)
+        module, said = _constructed(parsed, options, chosen, required)
         module = _ready(module, given, name, columns, is_outer=bool(path))
     if not is_ours(module):
         show_all(module)
@@ -98,7 +98,7 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         outer = wrapped(module.eval(), tuple(shape[1:] for shape in _shapes(name, module, columns)))
         module = inside(outer, path, name, outer.batch if is_function(given) else columns["batch"])
     if isinstance(module, Wrapper):
-        module.guessed, module.unused = guessed, unused
+        module.column_remarks = said
     return module, _shapes(name, module, columns)
 
 
@@ -110,8 +110,8 @@ def maker_of(name: str) -> Callable[..., Any] | None:
 
 def _constructed(
     name: Name, options: dict[str, Any], columns: Columns, required: Collection[str]
-) -> tuple[nn.Module, str, str]:
-    """Return the module that a class or function makes from options and columns, with remarks on guesses and `_unused`.
+) -> tuple[nn.Module, str]:
+    """Return the module that a class or function makes from options and columns, with remarks on its columns.
 
     Raises Unresolved, with the signature, if it fails, and if the result is no module.
     """
@@ -132,12 +132,13 @@ def _constructed(
     if is_masked and mask_of(module) != mask and "mask" not in options:  # an option's mask is the layer's own
         raise Unresolved(f"layer {name.base!r} must keep its mask as self.mask = {mask!r}, got {mask_of(module)!r}")
     states = any(takes_point(owner, what) for owner in (module, make_it) for what in (SEVERAL, ONE))
-    unused = "" if states else _unused(name, make_it, columns, every)
-    return module, ", ".join(f"{key} is {IF_OPEN[key]}" for key in arguments if key in IF_OPEN), unused
+    guessed = [f"{IF_OPEN[key]} sets {key}" for key in arguments if key in IF_OPEN]
+    unused = [] if states else _unused(name, make_it, columns, every)
+    return module, "; ".join([*guessed, *unused])
 
 
-def _unused(name: Name, make_it: Callable[..., Any], columns: Columns, given: Mapping[str, Any]) -> str:
-    """Return a remark that names the columns which reach no parameter of a constructor; empty if all do.
+def _unused(name: Name, make_it: Callable[..., Any], columns: Columns, given: Mapping[str, Any]) -> list[str]:
+    """Return a remark for each column which reaches no parameter of a constructor.
 
     An argument in the name with a column's value may mean the column.
     """
@@ -151,7 +152,7 @@ def _unused(name: Name, make_it: Callable[..., Any], columns: Columns, given: Ma
         near = [each for each in parameters if part in each and each not in given][:1]
         hint = "".join(f"{with_option(name.text, each, str(value))} sets {each}; " for each in near)
         lines.append(f"{column} = {value} sets nothing; {hint}{name.base} takes {', '.join(parameters) or 'nothing'}")
-    return "; ".join(lines)
+    return lines
 
 
 def maker(base: str) -> Callable[..., Any]:

@@ -49,8 +49,7 @@ class Wrapper(nn.Module):
     `forms` has the arguments for each setting of the library's switch that needs its own, such as a mask for `eager`.
     `attend`, unless None, replaces `F.scaled_dot_product_attention` and may get any of CORE_KEYWORDS. Calls run inside
     `context()`. `adapted_by` says how the core was replaced, `returned` is the type of an output that was no tensor,
-    and `guessed` lists constructor parameters set from a column whose name may mean something else. `unused` says which
-    columns reach no parameter.
+    and `column_remarks` says which columns set a parameter that may mean something else, and which set none.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Wrapper(nn.Module):
         self.attend: Attend | None = None
         self.context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
         self.names = names_of_sdpa(inner)
-        self.adapted_by = self.returned = self.guessed = self.unused = ""
+        self.adapted_by = self.returned = self.column_remarks = ""
         self.args, self.kwargs = changed((args, dict(kwargs or {})), self._hold)
         self.forms: dict[str, Any] = changed(dict(forms or {}), self._hold)
         is_as_inputs = self.args == tuple(map(Given, range(len(items)))) and not self.kwargs
@@ -85,11 +84,10 @@ class Wrapper(nn.Module):
 
     @property
     def said(self) -> tuple[str, ...]:
-        """Remarks for the reader of a row: the place of x, which tensor counts, and guessed parameters."""
+        """Remarks for the reader of a row: the place of x, and which tensor counts."""
         words = (
             f"x is the output of {self.embedding} for token ids" if self.embedding else "",
             f"the output is the first tensor of {self.returned}" if self.returned else "",
-            self.guessed,
         )
         return tuple(filter(None, words))
 

@@ -148,11 +148,12 @@ def of_odd(core: str, mode: str = "inference", dtype: str = "float32") -> Any:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("mode", ["inference", "train"])
 def test_a_mask_that_a_layer_makes_in_float32_is_right_beside_float64(mode: str, dtype: str) -> None:
-    """Torch's function and the formula have the same expected outputs with such a mask."""
-    masked, written = (
-        expected(workload.make(of_odd(core, mode, dtype)))[0].targets for core in ("biased", "biased_as_written")
+    """Torch's function, and the formula on memory that the layer makes, have the formula's expected outputs."""
+    masked, copied, written = (
+        expected(workload.make(of_odd(core, mode, dtype)))[0].targets
+        for core in ("biased", "from_zeros", "biased_as_written")
     )
-    for one, other in zip(masked, written, strict=True):
+    for one, other in zip((*masked, *copied), (*written, *written), strict=True):
         assert one.tensor.dtype == torch.float64
         assert torch.allclose(one.tensor, other.tensor, rtol=0, atol=1e-9 * one.scale)
 

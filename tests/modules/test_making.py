@@ -117,8 +117,6 @@ def refused(name: str, **columns: Any) -> str:
 def test_columns_go_to_the_parameters_that_name_them(name: str, expected: dict[str, Any]) -> None:
     """Only columns of shape do, by their own or other names; the suite decides where and how weights are made."""
     assert got(name) == expected
-    said = ("h is num_heads, max_seq_len is num_tokens",)  # what may mean something else
-    assert make(f"{HERE}:{name}", COLUMNS)[0].said == (said if name == "of_open" else ())
 
 
 def test_what_changes_the_function_is_given_if_the_point_asks_for_it() -> None:
@@ -258,10 +256,12 @@ TAKES = f"{HERE}:of_count takes dim, heads_count, bias"
         ("of_count", {"num_heads": 1, "patch_size": 4}, f"patch_size = 4 sets nothing; {TAKES}"),
         ("any_keyword", {}, f"num_heads = 4 sets nothing; {HERE}:any_keyword takes others"),
         ("with_defaults", {}, ""),
-        ("of_open", {}, ""),
+        ("of_open", {}, "num_heads sets h; num_tokens sets max_seq_len"),
     ],
 )
-def test_a_column_that_reaches_no_parameter_is_said(name: str, columns: dict[str, Any], said: str) -> None:
+def test_a_column_that_reaches_no_parameter_or_one_of_another_name_is_said(
+    name: str, columns: dict[str, Any], said: str
+) -> None:
     """The remark has what the constructor takes and the option that sets a parameter of a similar name."""
     at = {**COLUMNS, "mask": "none", "image_size": None, "patch_size": None, **columns}
-    assert make(f"{HERE}:{name}", at)[0].unused == said
+    assert make(f"{HERE}:{name}", at)[0].column_remarks == said

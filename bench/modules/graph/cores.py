@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.fx import Graph, Node
 
 from bench.modules.graph.products import Labels
-from bench.modules.graph.reading import ATEN, LARGE, LOWEST, Odd, Way, called, emitted, is_given, read, ways
+from bench.modules.graph.reading import ATEN, BY_HAND, LARGE, LOWEST, Odd, Way, called, emitted, is_given, read, ways
 from bench.modules.graph.tracing import (
     RETURNED,
     Traced,
@@ -323,7 +323,8 @@ def found(graph: Traced) -> Found:
 
 def _softmax(graph: Traced, node: Node, odd: Odd) -> Softmax:
     cap = "; flex_attention can compute this as a score_mod" if str(odd) in ("tanh", "sigmoid") else ""
-    return Softmax(graph.with_weights(node), where(node), f"{odd} at {where(odd.node or node)}{cap}")
+    hint = "; call softmax instead, unless its sum has more in it" if str(odd) == BY_HAND else cap
+    return Softmax(graph.with_weights(node), where(node), f"{odd} at {where(odd.node or node)}{hint}")
 
 
 def _core(

@@ -114,13 +114,15 @@ def ways(graph: Traced) -> Iterator[Way | tuple[Node, Odd]]:
         return [*node.users, *filter(None, [changed(node)])]
 
     inputs = {*reached(graph.inputs(), following)}
-    for softmax in graph.module.graph.nodes:
-        if softmax.op == "call_function" and name(softmax) in (*SOFTMAX, "exp"):
+    for node in graph.module.graph.nodes:
+        kind = name(node) if node.op == "call_function" else ""
+        if kind in SOFTMAX:
             try:
-                yield from _through(softmax, inputs)
+                yield from _through(node, inputs)
             except Odd as odd:
-                if name(softmax) in SOFTMAX or str(odd) == BY_HAND:
-                    yield softmax, odd
+                yield node, odd
+        elif kind in ("exp", "exp2") and _is_by_hand(node, inputs):
+            yield node, Odd(BY_HAND, node)
 
 
 def _through(softmax: Node, inputs: Collection[Node]) -> Iterator[Way]:
@@ -129,8 +131,6 @@ def _through(softmax: Node, inputs: Collection[Node]) -> Iterator[Way]:
     if not found:
         user = next(iter(softmax.users), softmax)
         raise Odd(f"{name(user)} on weights that are never multiplied by values", user)
-    if name(softmax) == "exp":
-        raise Odd(BY_HAND, softmax)
     for last, after in found:
         value = last.right if last.left in (softmax, *after) else last.left
         if value not in inputs:
@@ -138,14 +138,30 @@ def _through(softmax: Node, inputs: Collection[Node]) -> Iterator[Way]:
         yield Way(first, softmax, between(first.node, softmax.args[0]), last, after)
 
 
-def _first(softmax: Node) -> Product:
-    """Return the product that makes the scores of a softmax; of several, the one with most dimensions."""
+def _is_by_hand(exp: Node, inputs: set[Node]) -> bool:
+    """Return whether an exp of scores, not of one number per query, is between two products of the call's tensors."""
+    before = [node for node in _before(exp) if math.prod(shape(node)) <= math.prod(shape(exp))]
+    sides = (map(product, near) for near in (before, _after(exp)))
+    return all(any(each and {each.left, each.right} <= inputs for each in side) for side in sides)
+
+
+def _before(softmax: Node) -> list[Node]:
+    """Return the nodes before a softmax, back to the nearest products."""
 
     def before(node: Node) -> list[Node]:
         return [] if node is not softmax and name(node) in PRODUCTS else node.all_input_nodes
 
-    near = [node for node in reached([softmax], before, MOST_NODES)[1:] if is_tensor(node)]
-    wanted = math.prod(shape(softmax))
+    return [node for node in reached([softmax], before, MOST_NODES)[1:] if is_tensor(node)]
+
+
+def _after(softmax: Node) -> list[Node]:
+    """Return a softmax and the nodes after it, up to the nearest products."""
+    return reached([softmax], lambda node: [] if name(node) in PRODUCTS else [*node.users], MOST_NODES)
+
+
+def _first(softmax: Node) -> Product:
+    """Return the product that makes the scores of a softmax; of several, the one with most dimensions."""
+    near, wanted = _before(softmax), math.prod(shape(softmax))
     found = [each for node in near if math.prod(shape(node)) == wanted and (each := product(node))]
     if not found:
         raise _no_first(softmax, near)
@@ -170,11 +186,7 @@ def _no_first(softmax: Node, near: Sequence[Node]) -> Odd:
 
 def _lasts(softmax: Node) -> Iterator[tuple[Product, list[Node]]]:
     """Yield the products that use a softmax's weights, each with the operators in between."""
-
-    def after(node: Node) -> list[Node]:
-        return [] if name(node) in PRODUCTS else [*node.users]
-
-    every, wanted = reached([softmax], after, MOST_NODES), math.prod(shape(softmax))
+    every, wanted = _after(softmax), math.prod(shape(softmax))
     for node in every:
         last = product(node)
         if last and not {last.left, last.right} <= {*every}:

@@ -39,7 +39,7 @@ class Untraceable(Unsupported):
 class Traced:
     """A call of `inner` as a graph: `module` takes the same tensors and returns the first tensor of the output.
 
-    `module` has the same parameters and buffers, as attributes.
+    `module` has the same parameters, and buffers unless a call in inference mode made them, as attributes.
     """
 
     module: GraphModule
@@ -97,6 +97,11 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
             graph: GraphModule = make_fx(
                 first, tracing_mode="real", pre_dispatch=pre_dispatch, _error_on_data_dependent_ops=False
             )(*own)
+        first_use = dict[Any, Node]()
+        for node in graph.graph.find_nodes(op="get_attr"):  # each use of a buffer is a node of its own
+            if first_use.setdefault(node.target, node) is not node:
+                node.replace_all_uses_with(first_use[node.target])
+        graph.recompile()
         graph(*(x.clone() for x in own))  # fails if tensors that a score_mod captured are gone
     return Traced(graph, inner, tuple(xs))
 
@@ -104,8 +109,11 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
 @contextmanager
 def _restored(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
     """Restore buffers, attributes of modules and random states at the end."""
-    before = [(buffer, buffer.detach().clone()) for buffer in inner.buffers()]
     kept = _kept(inner)
+    for attributes, values in kept:  # outside of inference mode its tensors can't be changed in place
+        made = [key for key, each in values.items() if isinstance(each, Tensor) and each.is_inference()]
+        attributes.update({key: values[key].clone() for key in made})
+    before = [(buffer, buffer.detach().clone()) for buffer in inner.buffers()]
     try:
         with forked(xs):
             yield
@@ -114,8 +122,7 @@ def _restored(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
             attributes.clear()
             attributes.update(values)
         for buffer, value in before:
-            with torch.inference_mode(buffer.is_inference()):  # else it can't be written
-                buffer.copy_(value)
+            buffer.copy_(value)
 
 
 def _kept(inner: nn.Module) -> list[tuple[dict[str, Any], dict[str, Any]]]:

@@ -45,9 +45,11 @@ def lines_of(core: Callable[..., Tensor]) -> set[int]:
 
 
 def test_a_layer_without_a_softmax_has_no_core() -> None:
-    """Nor a softmax of no core; an exp between two products is one."""
+    """Nor a softmax of no core; an exp between two products is one, unless they are of weights."""
     model = made("tests.tiny_models:plain[input=1x5x16]")
-    for seen in (found_in(model, torch.randn(3, *model.items[0])), *map(found_in_written, ("relu", "no softmax"))):
+    gate = found_in(lambda x: (x @ EXPERTS.mT).exp() @ EXPERTS, torch.randn(B, N, D))
+    plain = found_in(model, torch.randn(3, *model.items[0]))
+    for seen in (gate, plain, *map(found_in_written, ("relu", "no softmax"))):
         assert (seen.cores, seen.unknown) == ((), ())
 
 
@@ -89,9 +91,11 @@ def copied(x: Tensor) -> Tensor:
 
 
 def by_hand(x: Tensor) -> Tensor:
-    """Return attention by weights whose sum is less than 1."""
-    weights = (x @ x.mT).exp()
-    return weights / (1 + weights.sum(-1, keepdim=True)) @ x
+    """Return attention by weights whose sum is less than 1, of scores minus their maximum."""
+    scores = x @ x.mT
+    most = scores.amax(-1, keepdim=True)
+    weights = (scores - most).exp()
+    return weights / ((-most).exp() + weights.sum(-1, keepdim=True)) @ x
 
 
 def of_other_maximum(x: Tensor) -> Tensor:
@@ -110,7 +114,8 @@ OTHERS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a sink": (partial(with_more, more=lambda s: torch.concat([s, torch.zeros_like(s[..., :1])], -1)), "concat, which"),
     "a padded sink": (partial(with_more, more=lambda s: F.pad(s, (0, 1))), "pad, which changes"),
     "copied scores": (copied, "an in-place change of some scores"),
-    "a softmax by hand": (by_hand, "an exp between two products"),
+    "a softmax by hand": (by_hand, "call softmax instead, unless its sum has more in it"),
+    "a sink by hand": (lambda x: F.pad(x @ x.mT, (0, 1)).exp2()[..., :N] @ x, "an exp between two products"),
     "another maximum": (of_other_maximum, "sub"),
 }  # fmt: skip
 """Functions of tokens, and what their softmax is in place of a core's."""
@@ -124,6 +129,19 @@ def test_a_softmax_that_belongs_to_no_core_has_a_reason(kind: str) -> None:
     assert seen.cores == ()
     (softmax,) = seen.unknown
     assert reason in softmax.softmax.reason
+
+
+def test_keys_and_values_that_are_written_into_buffers_belong_to_a_core() -> None:
+    """A cache is neither a weight nor changed between the products."""
+    keys, values = torch.zeros(2, B, 2 * N, D)
+
+    def cached(x: Tensor) -> Tensor:
+        keys[:, :N], values[:, :N] = x, x.sin()
+        y: Tensor = (x @ keys[:, :N].mT).softmax(-1) @ values[:, :N]
+        return y
+
+    seen = found_in(cached, torch.randn(B, N, D))
+    assert [site.core.obstacle for site in seen.cores] == [""]
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,13 @@ def test_what_a_call_does_to_buffers_and_random_numbers_is_undone() -> None:
 
 
 def test_a_module_with_buffers_of_inference_mode_can_be_traced() -> None:
-    """A module that only reads it can be traced."""
+    """Also if it changes them in place, as in training; they are as before in the end."""
     norm, x = nn.BatchNorm1d(4).eval().requires_grad_(requires_grad=False), torch.randn(8, 4)
     with torch.inference_mode():
-        norm.running_mean = torch.full((4,), 2.0)
+        norm.running_mean, norm.num_batches_tracked = torch.full((4,), 2.0), torch.tensor(7)
     assert torch.allclose(traced(norm, (x,)).module(x), x - 2, atol=1e-4)
+    traced(norm.train(), (x,))
+    assert int(norm.num_batches_tracked) == 7
 
 
 class Deciding(nn.Module):
