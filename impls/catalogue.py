@@ -263,9 +263,6 @@ GRAPH = "graph"
 COMPILED = "compiled"
 """The name of the compiled layer or model as it is, and the prefix of names that compile another implementation."""
 
-ENTRY_POINT_GROUP = "attention_bench.implementations"
-"""The entry point group by which installed packages name their adapters."""
-
 
 def advised(device: str, *, compiled: bool) -> list[str]:
     """Return the implementations that `advise` tries on a kind of device, cpu or cuda, in order; `compiled` or not."""
@@ -313,7 +310,7 @@ class Name:
 
     @property
     def is_own(self) -> bool:
-        """Whether an implementation isn't shipped: `module:attribute`, or from an installed package."""
+        """Whether an implementation isn't shipped, as `module:attribute`."""
         return self.base not in IMPLEMENTATIONS
 
     @property
