@@ -184,7 +184,7 @@ class Replicate:
     def _prepared(self, member: Member) -> None:
         """Compare the first outputs of a prepared member; raises Ended."""
         prepared: Prepared = member.reply()
-        member.calls, member.call_s, member.remark = prepared.calls, prepared.call_s, prepared.remark
+        member.calls, member.call_s = prepared.calls, prepared.call_s
         member.doubt = doubts(prepared)
         checks = (NORMAL, PEAKED) if member.thorough else (PEAKED,)
         results = [self._judge(member).compare(member, check) for check in checks]

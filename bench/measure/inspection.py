@@ -20,7 +20,6 @@ from bench.measure.workload import Workload
 from bench.modules.graph.running import InGraph
 from bench.modules.wrapper import Wrapper
 from bench.plan.device import Kind
-from bench.plan.layers import ITEM_BYTES
 from impls.catalogue import name_of
 from impls.contract import attribute, is_ours
 
@@ -120,14 +119,6 @@ def adapted_by(function: object) -> str | None:
     said = function.said if isinstance(function, Wrapper | InGraph) else ()
     way = "" if is_ours(function) else getattr(function, "adapted_by", "")
     return "; ".join(filter(None, (way, own, repeated, *said))) or None
-
-
-def narrower(runtime: impls.Runtime, dtype: str) -> str:
-    """Return a remark that names a runtime's operator in a narrower dtype than the point's; empty if none is."""
-    for operator in runtime.operators():
-        if ITEM_BYTES.get(operator.dtype, ITEM_BYTES[dtype]) < ITEM_BYTES[dtype]:
-            return f"{runtime.title} computes in {operator.dtype}: {operator.name}"
-    return ""
 
 
 def kernels(events: Iterable[Any], kind: Kind) -> tuple[str, ...]:

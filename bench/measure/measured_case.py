@@ -91,7 +91,7 @@ class MeasuredCase:
         self._set_up()
         self._work = workload.make(request.point, request.seed, request.given)
         import_s = self._import()
-        remark = self._build()
+        self._build()
         calls_s = self._first_calls_in_kept_memory()
         self._inputs = subjects.Inputs(self._work)
         self._call = subjects.step(self._subject, self._work, self._inputs)
@@ -103,7 +103,7 @@ class MeasuredCase:
         self._states = device(request.point.device).states()
         self._state = ProcessState()
         metrics, pace = self.outcome.metrics, self._pace
-        return Prepared(metrics, pace.call_s, pace.calls, remark, self._timed.reuses, import_s)
+        return Prepared(metrics, pace.call_s, pace.calls, self._timed.reuses, import_s)
 
     def _set_up(self) -> None:
         """Set the core, threads and device of the process, and shift its memory by a random block."""
@@ -130,11 +130,8 @@ class MeasuredCase:
         self._channel.announce("preparation")
         return import_s
 
-    def _build(self) -> str:
-        """Build the implementation on its own copy of the weights; another runtime also for the point's inputs.
-
-        Return a runtime's remark about its precision, else an empty text.
-        """
+    def _build(self) -> None:
+        """Build the implementation on its own copy of the weights; another runtime also for the point's inputs."""
         point, name = self.request.point, self.request.implementation
         with kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
@@ -143,17 +140,15 @@ class MeasuredCase:
             self._subject = subjects.subject(self._work, name)
             self._work = packed.formed(self._work, self._subject)
             if isinstance(self._subject.function, impls.Runtime):
-                return self._build_runtime(self._subject.function)
-        return ""
+                self._build_runtime(self._subject.function)
 
-    def _build_runtime(self, function: impls.Runtime) -> str:
+    def _build_runtime(self, function: impls.Runtime) -> None:
         self._channel.announce("build")
         start = perf_counter()
         with self._work.gradient_mode():
             function.build(*self._work.inputs())
         built_s = perf_counter() - start
         self.outcome.metrics |= {"compile_s": built_s, "compile_cached": False}
-        return inspection.narrower(function, self.request.point.dtype)
 
     def _first_calls_in_kept_memory(self) -> list[float]:
         """Make the first calls, and touch as much memory as they took; return their seconds unless they compiled."""
