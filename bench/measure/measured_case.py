@@ -90,7 +90,7 @@ class MeasuredCase:
         request = self.request
         self._set_up()
         self._work = workload.make(request.point, request.seed, request.given)
-        import_s = self._import()
+        self._import()
         self._build()
         calls_s = self._first_calls_in_kept_memory()
         self._inputs = subjects.Inputs(self._work)
@@ -103,7 +103,7 @@ class MeasuredCase:
         self._states = device(request.point.device).states()
         self._state = ProcessState()
         metrics, pace = self.outcome.metrics, self._pace
-        return Prepared(metrics, pace.call_s, pace.calls, self._timed.reuses, import_s)
+        return Prepared(metrics, pace.call_s, pace.calls, self._timed.reuses)
 
     def _set_up(self) -> None:
         """Set the core, threads and device of the process, and shift its memory by a random block."""
@@ -117,18 +117,16 @@ class MeasuredCase:
         workload.set_up(request.point)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
 
-    def _import(self) -> float:
-        """Import the implementation, and return the seconds that it took; raises `impls.Unresolved`."""
+    def _import(self) -> None:
+        """Import the implementation; raises `impls.Unresolved`."""
         name = self.request.implementation
         activate(name)
         self._channel.announce("import")
-        begin, state = perf_counter(), ProcessState()
+        state = ProcessState()
         impls.resolve(name)
         if changes := state.changes():
             raise LeftChanged(f"{changes} (when it was imported)")
-        import_s = perf_counter() - begin
         self._channel.announce("preparation")
-        return import_s
 
     def _build(self) -> None:
         """Build the implementation on its own copy of the weights; another runtime also for the point's inputs."""

@@ -171,7 +171,6 @@ class Prepared(Struct, tag=True):
     call_s: Seconds
     calls: Positive
     reuses: bool = False
-    import_s: Amount = 0.0
 
 
 class Prepare(Request[Prepared | Outcome], frozen=True):
