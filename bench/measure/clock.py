@@ -5,7 +5,6 @@ Clock functions are bound here before any implementation is imported, so patchin
 
 import math
 from collections.abc import Callable
-from functools import cache
 from itertools import repeat
 from statistics import quantiles
 from time import perf_counter
@@ -50,8 +49,7 @@ class Timer(Protocol):
 
 
 LEAST_TIMING_S = 1e-3
-LEAST_TIMING_CLOCKS = 1000
-"""A timing takes at least a millisecond and 1000 readings of the clock, so that the clock is 0.1 % of it."""
+"""The least seconds of a timing; its two readings of the clock take 0.1 µs, or some µs on a slow virtual machine."""
 
 WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
 """Pairs of the longest seconds per call and the timings in a warm-up window. The first calls are made before it."""
@@ -71,16 +69,6 @@ def prepare(call: Call, calls: int) -> None:
 
 def _nothing(_calls: int) -> None:
     pass
-
-
-@cache
-def overhead_s() -> float:
-    """Return the seconds that two readings of the clock take."""
-    readings = []
-    for _ in range(1000):
-        start = perf_counter()
-        readings.append(perf_counter() - start)
-    return max(sorted(readings)[len(readings) // 2], 1e-9)
 
 
 class _Host:
@@ -128,38 +116,32 @@ class Pace(NamedTuple):
 def warm_up(
     call: Call,
     timer: Timings,
-    clock_overhead_s: float,
     most_s: float = WARM_S,
-    previous_s: float | None = None,
     most_calls: Callable[[], float] = lambda: math.inf,
 ) -> Pace:
     """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace for the samples.
 
-    `previous_s`, the seconds of the previous call, counts as a window if a window is one timing.
     A timing has at most `most_calls()` calls, which may decrease meanwhile.
     """
     deadline = perf_counter() + min(most_s, WARM_S)
-    least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
-    calls, per_call_s = _calibrate(call, timer, least_s, most_calls)
+    calls, per_call_s = _calibrate(call, timer, most_calls)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
     values = [per_call_s] if calls == 1 else []  # the calibration of a long call is already a timing
-    if values and window == 1 and previous_s is not None:
-        values.insert(0, previous_s)
     while not (settled := _settled(values, window)) and len(values) < WARM_TIMINGS:
         if len(values) >= 2 * window and perf_counter() > deadline:
             break
         values.append(timer(call, calls).call_s)
     warm_s = min(values, default=per_call_s)
-    return Pace(int(min(most_calls(), math.ceil(least_s / warm_s))), warm_s, settled)
+    return Pace(int(min(most_calls(), math.ceil(LEAST_TIMING_S / warm_s))), warm_s, settled)
 
 
-def _calibrate(call: Call, timer: Timings, least_s: float, most_calls: Callable[[], float]) -> tuple[int, float]:
+def _calibrate(call: Call, timer: Timings, most_calls: Callable[[], float]) -> tuple[int, float]:
     calls = 1
     while True:
         per_call_s = timer(call, calls).call_s
-        if per_call_s * calls >= least_s or calls >= most_calls():
+        if per_call_s * calls >= LEAST_TIMING_S or calls >= most_calls():
             return calls, per_call_s
-        calls = int(min(most_calls(), max(2 * calls, math.ceil(least_s / max(per_call_s, 1e-9)))))
+        calls = int(min(most_calls(), max(2 * calls, math.ceil(LEAST_TIMING_S / max(per_call_s, 1e-9)))))
 
 
 def _settled(values: list[float], window: int) -> bool:
