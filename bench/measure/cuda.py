@@ -249,19 +249,17 @@ def _l2_buffer(device: int) -> torch.Tensor:
         return torch.empty(size, dtype=torch.int8, device=f"cuda:{device}")
 
 
-def peak_bytes(call: Call, device: str) -> tuple[int, int]:
-    """Return the peak bytes that one call on a GPU allocates, and the bytes that the caching allocator reserves for it.
+def peak_bytes(call: Call, device: str) -> int:
+    """Return the peak bytes that one call on a GPU allocates, without bytes held before.
 
-    Both exclude bytes held before; the allocator's cache is emptied first. The call must have run before, because the
-    first call makes plans and workspaces that stay.
+    The call must have run before, because the first call makes plans and workspaces that stay.
     Raises RuntimeError if the allocator counts nothing, not even the inputs.
     """
     prepare(call, 1)
     gc.collect()
     synchronize(device)
-    torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
-    held, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
+    held = torch.cuda.memory_allocated(device)
     if not held:
         raise RuntimeError(
             "the peak memory is unknown, because torch's caching allocator counts no tensors on the GPU; "
@@ -269,5 +267,4 @@ def peak_bytes(call: Call, device: str) -> tuple[int, int]:
         )
     call()
     synchronize(device)
-    peak = torch.cuda.max_memory_allocated(device) - held
-    return peak, max(0, torch.cuda.max_memory_reserved(device) - reserved)
+    return torch.cuda.max_memory_allocated(device) - held

@@ -47,11 +47,8 @@ class Device:
         """Return the timer for a value of the column `timing`."""
         return clock.host
 
-    def peak_bytes(self, call: clock.Call) -> tuple[int, int] | None:  # noqa: ARG002
-        """Return the peak bytes that a call allocates, and the bytes that torch's caching allocator reserves for it.
-
-        None on the CPU, where a profile of the call has the peak.
-        """
+    def peak_bytes(self, call: clock.Call) -> int | None:  # noqa: ARG002
+        """Return the peak bytes that a call allocates; None on the CPU, where a profile of the call has the peak."""
         return None
 
     def free_bytes(self) -> int | None:
@@ -117,8 +114,8 @@ class Gpu(Device):
         """Return the timer for a value of the column `timing`."""
         return cuda.timer(timing)
 
-    def peak_bytes(self, call: clock.Call) -> tuple[int, int] | None:
-        """Return the peak bytes that a call allocates, and the bytes that torch's caching allocator reserves for it."""
+    def peak_bytes(self, call: clock.Call) -> int | None:
+        """Return the peak bytes that a call allocates."""
         return cuda.peak_bytes(call, self.name)
 
     def free_bytes(self) -> int | None:

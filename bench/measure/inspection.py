@@ -65,8 +65,6 @@ class Inspection:
 
     kernels: tuple[str, ...]
     peak_bytes: int
-    reserved_bytes: int | None
-    """The bytes that the caching allocator reserved; None on a CPU."""
 
 
 def inspect(call: Callable[[], object], device: Device) -> Inspection:
@@ -80,8 +78,10 @@ def inspect(call: Callable[[], object], device: Device) -> Inspection:
         call()
         device.synchronize()
     frees_earlier = hasattr(call, "prepare")  # a backward pass
-    needed = device.peak_bytes(call) or (memory.peak_of_profile(profiler, frees_earlier), None)
-    return Inspection(kernels(profiler.function_events or [], device.kind), *needed)
+    peak_bytes = device.peak_bytes(call)
+    if peak_bytes is None:
+        peak_bytes = memory.peak_of_profile(profiler, frees_earlier)
+    return Inspection(kernels(profiler.function_events or [], device.kind), peak_bytes)
 
 
 def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
     values: dict[str, Any] = {"kernels": tuple(dict.fromkeys(operators)) or inspected.kernels}
     values["adapted_by"] = adapted_by(subject.function)
     if runtime is None and (inspected.kernels or inspected.peak_bytes):
-        values |= {"peak_bytes": inspected.peak_bytes, "reserved_bytes": inspected.reserved_bytes}
+        values["peak_bytes"] = inspected.peak_bytes
     if work.with_gradients:
         inputs = work.leaves(work.inputs())
         values["saved_bytes"] = memory.saved_bytes(

@@ -177,15 +177,12 @@ class MeasuredCase:
     def _first_call(self, name: str, *, is_first: bool) -> None:
         """Make a call, and hand its output over."""
         self._channel.announce("first call" if is_first else "correctness check")
-        before, on = compilation.graphs(), device(self.request.point.device)
+        before = compilation.graphs()
         with kept(), compilation.no_eager_fallback():
             inputs = tuple(each.clone() for each in self._work.inputs(self.request.inputs[name]))
-            free_bytes = on.free_bytes()
             start = perf_counter()
             output = outputs.compute(self._subject, self._work, inputs)
             elapsed_s = perf_counter() - start
-        if is_first and free_bytes is not None:
-            self.outcome.metrics["device_used_bytes"] = max(0, free_bytes - (on.free_bytes() or 0))
         if is_first:
             self._note_compilation(before, elapsed_s)
         self._check_form(name, output)
@@ -230,9 +227,8 @@ class MeasuredCase:
         self._channel.announce("capture")
         if self._work.lengths and self._work.layout.lengths:
             raise impls.Unsupported("a CUDA graph has the lengths of one batch, but each timing has others")
-        graph = Graph(self._subject, self._work, self._inputs)
-        self._call, self._reuses = graph, False  # each result of a replay has memory of its own
-        self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
+        self._call = Graph(self._subject, self._work, self._inputs)
+        self._reuses = False  # each result of a replay has memory of its own
 
     def _warm_up(self) -> None:
         """Set the gradient mode, forbid compilation, warm up, and turn garbage collection off."""
