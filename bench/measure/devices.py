@@ -94,15 +94,7 @@ class Gpu(Device):
         return torch.device(self.name).index or 0
 
     def choose(self) -> None:
-        """Make it the device of this process, and call SDPA once, because the first call sets the order of backends.
-
-        Raises RuntimeError if the process was forked from one that has used CUDA.
-        """
-        if torch.cuda._is_in_bad_fork():
-            raise RuntimeError(
-                f"this process can't use {self.name}, because its parent queried CUDA before it forked, as "
-                "torch.compile and other packages do; the parent may import only torch"
-            )
+        """Make it the device of this process, and call SDPA once, because the first call sets the order of backends."""
         torch.cuda.set_device(self.index)
         F.scaled_dot_product_attention(*torch.zeros(3, 1, 1, 1, 8, device=self.place))
 
