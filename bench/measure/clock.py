@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import repeat
 from statistics import quantiles
 from time import perf_counter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 Call = Callable[[], object]
 
@@ -22,30 +22,6 @@ class Timing(NamedTuple):
 
 class Void(Exception):  # noqa: N818 - it is no error: the timing is repeated
     """A timing is invalid and must be repeated."""
-
-
-class Timer(Protocol):
-    """Times consecutive calls; raises Void if the timing must be repeated.
-
-    It appends the results of the calls to a list, if one is given. All results are held until the last call has ended,
-    so that no call can tell which of them is judged.
-    """
-
-    most_calls: float
-    """The most calls of a timing."""
-
-    @property
-    def late_s(self) -> float:
-        """The seconds for which the device usually keeps working after the calls of a timing."""
-
-    def hold(self, before: Call, /) -> None:
-        """Call `before`, wait for its work, then keep the device busy until all calls are queued.
-
-        Does nothing if the device has no queue.
-        """
-
-    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
-        """Time `calls` calls."""
 
 
 LEAST_TIMING_S = 1e-3
@@ -71,27 +47,50 @@ def _nothing(_calls: int) -> None:
     pass
 
 
-class _Host:
-    """Times calls in this process by the wall clock."""
+class Timer:
+    """Times consecutive calls by the wall clock; the timer of a device with a queue overrides it.
 
-    most_calls = math.inf
-    late_s = 0.0
+    `wait` waits until the device has done its work; None if this process does the work itself.
+    """
 
-    def hold(self, _before: Call, /) -> None:
-        """Do nothing: there is no queue."""
+    most_calls: float = math.inf
+    """The most calls of a timing."""
+
+    def __init__(self, wait: Callable[[], object] | None = None) -> None:
+        self._wait = wait
+
+    @property
+    def late_s(self) -> float:
+        """The seconds for which the device usually keeps working after the calls of a timing."""
+        return 0.0
+
+    def hold(self, before: Call, /) -> None:
+        """Call `before`, wait for its work, then keep the device busy until all calls are queued.
+
+        Does nothing if the time includes the host.
+        """
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
-        """Return the seconds per call."""
+        """Return the seconds per call; raises Void if the timing must be repeated.
+
+        The results of the calls are appended to a list, if one is given. All are held until the last call has ended, so
+        that no call can tell which of them is judged.
+        """
         prepare(call, calls)
+        if self._wait is not None:
+            self._wait()
         start = perf_counter()
         held = [call() for _ in repeat(None, calls)]
-        call_s = (perf_counter() - start) / calls
+        call_s = host_s = (perf_counter() - start) / calls
+        if self._wait is not None:
+            self._wait()
+            call_s = (perf_counter() - start) / calls
         if results is not None:
             results += held
-        return Timing(call_s)
+        return Timing(call_s, None if self._wait is None else host_s)
 
 
-host: Timer = _Host()
+host = Timer()
 Timings = Callable[[Call, int], Timing]
 """A function that times a number of calls and repeats void timings."""
 

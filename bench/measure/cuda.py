@@ -52,33 +52,10 @@ L2_FACTOR = 2
 
 def timer(timing: str) -> Timer:
     """Return the timer for a value of the column `timing`."""
-    return _ByHost() if timing == HOST else _BehindHold(is_cold=timing != HOT)
+    return Timer(synchronize) if timing == HOST else _BehindHold(is_cold=timing != HOT)
 
 
-class _ByHost:
-    """Times calls by the wall clock until the GPU has done them."""
-
-    most_calls = math.inf
-    late_s = 0.0
-
-    def hold(self, _before: Call, /) -> None:
-        """Do nothing, because this timer includes the host."""
-
-    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
-        """Return the seconds per call, and the host's seconds until it was queued."""
-        prepare(call, calls)
-        synchronize()
-        start = perf_counter()
-        held = [call() for _ in repeat(None, calls)]
-        queued_s = perf_counter() - start
-        synchronize()
-        call_s = (perf_counter() - start) / calls
-        if results is not None:
-            results += held
-        return Timing(call_s, queued_s / calls)
-
-
-class _BehindHold:
+class _BehindHold(Timer):
     """Times calls by events behind a hold: all together, or if `is_cold` one by one, each after overwriting L2.
 
     Call `hold` before writing the inputs of the calls: work on another stream that doesn't wait for it
@@ -86,7 +63,8 @@ class _BehindHold:
     """
 
     def __init__(self, *, is_cold: bool, hold_s: float = LEAST_HOLD_S) -> None:
-        self.most_calls: float = MOST_CALLS
+        super().__init__(synchronize)
+        self.most_calls = MOST_CALLS
         self._is_cold = is_cold
         self._hold_s = max(LEAST_HOLD_S, hold_s)
         self._void = 0

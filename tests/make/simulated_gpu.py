@@ -17,7 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bench.measure import cuda, devices, measured_case
+from bench.measure import clock, cuda, devices, measured_case
 from bench.plan.device import CUDA
 
 CLOCK_HZ = 1.5e9
@@ -202,6 +202,7 @@ class Gpu:
         }
         for name, value in now.items():
             monkeypatch.setattr(cuda, name, value)
+        monkeypatch.setattr(clock, "perf_counter", now["perf_counter"])
         cuda._wake.cache_clear()
         of_torch: Mapping[str, object] = {
             "Stream": self.stream,
