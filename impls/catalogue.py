@@ -105,7 +105,6 @@ ALL, ONE = "all", "one"
 
 VALUES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "gqa": ("built-in", "repeat"),
-    "build": ("batch", "call"),
     "mode": ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
 })  # fmt: skip
 """The allowed values of options that have a fixed set."""
@@ -207,8 +206,7 @@ IMPLEMENTATIONS: Mapping[str, Entry] = MappingProxyType({
         layers=_PACKED_LAYERS, packs=True),
     "flex_packed": Entry("attend.packed:adapt_flex", "packed items, compiled flex_attention with a document mask",
         Style("#d65db1", DASHED, "*"), supports=f"inference; other modes on a GPU only; {_PACKED}",
-        layers=_PACKED_LAYERS, packs=True, compiles=True,
-        options={"build": "when to build the mask: batch (default, once for all layers of a model) or call"}),
+        layers=_PACKED_LAYERS, packs=True, compiles=True),
     "nested": Entry("attend.packed:adapt_nested",
         "packed items, scaled_dot_product_attention on jagged nested tensors",
         Style("#9b870c", LONG, "$n$"), supports=_PACKED, layers=_PACKED_LAYERS, packs=True),
@@ -263,9 +261,6 @@ GRAPH = "graph"
 COMPILED = "compiled"
 """The name of the compiled layer or model as it is, and the prefix of names that compile another implementation."""
 
-ENTRY_POINT_GROUP = "attention_bench.implementations"
-"""The entry point group by which installed packages name their adapters."""
-
 
 def advised(device: str, *, compiled: bool) -> list[str]:
     """Return the implementations that `advise` tries on a kind of device, cpu or cuda, in order; `compiled` or not."""
@@ -313,7 +308,7 @@ class Name:
 
     @property
     def is_own(self) -> bool:
-        """Whether an implementation isn't shipped: `module:attribute`, or from an installed package."""
+        """Whether an implementation isn't shipped, as `module:attribute`."""
         return self.base not in IMPLEMENTATIONS
 
     @property

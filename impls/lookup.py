@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import attention
 
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, Entry, Name, name_of
+from impls.catalogue import IMPLEMENTATIONS, Entry, Name, name_of
 from impls.contract import (
     ATTEND_PARAMETERS,
     Adapt,
@@ -39,8 +39,7 @@ BESIDE = (__package__ or "").removesuffix("impls")
 def build(layer: nn.Module, name: str) -> Implementation:
     """Return the implementation `name` of a layer; both share the layer's parameters.
 
-    `name` is a key of `impls.catalogue.IMPLEMENTATIONS`, an entry point of the group
-    `attention_bench.implementations`, or `module:attribute` of your own adapter or attend.
+    `name` is a key of `impls.catalogue.IMPLEMENTATIONS`, or `module:attribute` of your own adapter or attend.
     Options that the adapter declares may follow in brackets: `online[block_tokens=64]`.
     Raises `Unsupported` if the implementation can't express the layer, Unresolved for an unknown name or option,
     ValueError for a name that breaks the grammar.
@@ -118,7 +117,7 @@ def compiles(name: str) -> bool:
 
 
 def resolve(name: str) -> Adapt:
-    """Return the adapter of a name, without its options: a shipped one, an installed entry point, or a user's own.
+    """Return the adapter of a name, without its options: a shipped one, or a user's own.
 
     An attend in place of an adapter is wrapped by `with_attend`.
     Raises Unresolved for an unknown name, a module that can't be imported, an attribute that isn't callable, or a
@@ -129,13 +128,11 @@ def resolve(name: str) -> Adapt:
     if name in IMPLEMENTATIONS:
         adapter = IMPLEMENTATIONS[name].adapter
         return imported(f"{BESIDE}{adapter[1:]}" if adapter.startswith(".") else f"{__package__}.{adapter}", what)
-    installed = entry_points(group=ENTRY_POINT_GROUP, name=name)
-    if ":" not in name and not installed:
+    if ":" not in name:
         expected = ", ".join(IMPLEMENTATIONS)
         raise Unresolved(f"unknown implementation {name!r}; expected one of {expected}, or module:attribute")
-    path = name if ":" in name else next(iter(installed)).value
-    found = imported(path, what)
-    attend = attend_of(found, path)
+    found = imported(name, what)
+    attend = attend_of(found, name)
     return found if attend is None else with_attend(attend)
 
 

@@ -50,15 +50,17 @@ def pack(layer: Any, lengths: Sequence[int], longest: int, device: torch.device)
 
 
 def asked(layer: Any, padding: Sequence[Tensor], bias: Tensor | None = None) -> dict[str, Any]:
-    """Return the keywords for a core: a mask that hides padding and has the bias, if any, or a packing.
+    """Return the keywords that a layer gives its core: a mask with padding and bias or a packing, and grouped heads.
 
     `padding` has the boolean mask `[B, N]`, True at padding, if items are padded.
     """
     attn_mask = with_padding(bias, padding[-1]) if padding else bias
+    keywords: dict[str, Any] = {"enable_gqa": True} if "enable_gqa" in layer.asks else {}
     if attn_mask is not None:
-        return {"attn_mask": attn_mask}
-    packing = vars(layer).get(PACKING)
-    return {} if packing is None else {PACKING: packing}
+        keywords["attn_mask"] = attn_mask
+    elif (packing := vars(layer).get(PACKING)) is not None:
+        keywords[PACKING] = packing
+    return keywords
 
 
 def with_padding(bias: Tensor | None, padding: Tensor) -> Tensor:

@@ -123,7 +123,7 @@ class PointJudge:
             raise Died("error", reply.detail, is_outside=True)
         if reply.reason:
             member.metrics |= {"error": reply.error, "tolerance": reply.tolerance}
-            raise Ended("incorrect", "; ".join(filter(None, [reply.reason, self.remark, member.remark])))
+            raise Ended("incorrect", "; ".join(filter(None, [reply.reason, self.remark])))
         return reply
 
     def check_rate(self, member: Member) -> None:

@@ -60,8 +60,6 @@ class Member:
     """The number of calls in a timing."""
     call_s: float = 0.0
     """The seconds of a call in the warm-up."""
-    remark: str = ""
-    """The implementation's remark on its precision, which may explain an incorrect output."""
     doubt: str = ""
     """A warning to its users although it is correct."""
     claims: Claims = field(default_factory=Claims)

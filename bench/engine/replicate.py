@@ -31,9 +31,6 @@ WARM_UP_SHARE = 1 / 3
 
 REUSES = "returns the same memory for every output, so each call overwrites the output of the one before"
 
-LONG_IMPORT_S = 2.0
-"""A longer import is reported, because each process pays for it."""
-
 NOT_ALONE = "the other side could not be measured"
 """The reason why a side of a duel is skipped."""
 
@@ -184,8 +181,8 @@ class Replicate:
     def _prepared(self, member: Member) -> None:
         """Compare the first outputs of a prepared member; raises Ended."""
         prepared: Prepared = member.reply()
-        member.calls, member.call_s, member.remark = prepared.calls, prepared.call_s, prepared.remark
-        member.doubt = doubts(prepared)
+        member.calls, member.call_s = prepared.calls, prepared.call_s
+        member.doubt = REUSES if prepared.reuses else ""
         checks = (NORMAL, PEAKED) if member.thorough else (PEAKED,)
         results = [self._judge(member).compare(member, check) for check in checks]
         member.metrics |= max(results, key=lambda result: result["error"] / result["tolerance"])
@@ -272,14 +269,6 @@ def _process(member: Member) -> Worker:
 def _own_s(processes: Sequence[Worker]) -> float:
     """Return the CPU seconds that this process and these have used."""
     return time.process_time() + sum(each.cpu_s for each in processes)
-
-
-def doubts(prepared: Prepared) -> str:
-    """Return warnings to users of an implementation although it is correct; empty without any."""
-    words = [REUSES] if prepared.reuses else []
-    if prepared.import_s > LONG_IMPORT_S:
-        words.append(f"its import takes {prepared.import_s:.0f} s in every process")
-    return "; ".join(words)
 
 
 def now() -> str:

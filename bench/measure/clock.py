@@ -5,11 +5,10 @@ Clock functions are bound here before any implementation is imported, so patchin
 
 import math
 from collections.abc import Callable
-from functools import cache
 from itertools import repeat
 from statistics import quantiles
 from time import perf_counter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 Call = Callable[[], object]
 
@@ -25,33 +24,8 @@ class Void(Exception):  # noqa: N818 - it is no error: the timing is repeated
     """A timing is invalid and must be repeated."""
 
 
-class Timer(Protocol):
-    """Times consecutive calls; raises Void if the timing must be repeated.
-
-    It appends the results of the calls to a list, if one is given. All results are held until the last call has ended,
-    so that no call can tell which of them is judged.
-    """
-
-    most_calls: float
-    """The most calls of a timing."""
-
-    @property
-    def late_s(self) -> float:
-        """The seconds for which the device usually keeps working after the calls of a timing."""
-
-    def hold(self, before: Call, /) -> None:
-        """Call `before`, wait for its work, then keep the device busy until all calls are queued.
-
-        Does nothing if the device has no queue.
-        """
-
-    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
-        """Time `calls` calls."""
-
-
 LEAST_TIMING_S = 1e-3
-LEAST_TIMING_CLOCKS = 1000
-"""A timing takes at least a millisecond and 1000 readings of the clock, so that the clock is 0.1 % of it."""
+"""The least seconds of a timing; its two readings of the clock take 0.1 µs, or some µs on a slow virtual machine."""
 
 WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
 """Pairs of the longest seconds per call and the timings in a warm-up window. The first calls are made before it."""
@@ -73,37 +47,50 @@ def _nothing(_calls: int) -> None:
     pass
 
 
-@cache
-def overhead_s() -> float:
-    """Return the seconds that two readings of the clock take."""
-    readings = []
-    for _ in range(1000):
-        start = perf_counter()
-        readings.append(perf_counter() - start)
-    return max(sorted(readings)[len(readings) // 2], 1e-9)
+class Timer:
+    """Times consecutive calls by the wall clock; the timer of a device with a queue overrides it.
 
+    `wait` waits until the device has done its work; None if this process does the work itself.
+    """
 
-class _Host:
-    """Times calls in this process by the wall clock."""
+    most_calls: float = math.inf
+    """The most calls of a timing."""
 
-    most_calls = math.inf
-    late_s = 0.0
+    def __init__(self, wait: Callable[[], object] | None = None) -> None:
+        self._wait = wait
 
-    def hold(self, _before: Call, /) -> None:
-        """Do nothing: there is no queue."""
+    @property
+    def late_s(self) -> float:
+        """The seconds for which the device usually keeps working after the calls of a timing."""
+        return 0.0
+
+    def hold(self, before: Call, /) -> None:
+        """Call `before`, wait for its work, then keep the device busy until all calls are queued.
+
+        Does nothing if the time includes the host.
+        """
 
     def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
-        """Return the seconds per call."""
+        """Return the seconds per call; raises Void if the timing must be repeated.
+
+        The results of the calls are appended to a list, if one is given. All are held until the last call has ended, so
+        that no call can tell which of them is judged.
+        """
         prepare(call, calls)
+        if self._wait is not None:
+            self._wait()
         start = perf_counter()
         held = [call() for _ in repeat(None, calls)]
-        call_s = (perf_counter() - start) / calls
+        call_s = host_s = (perf_counter() - start) / calls
+        if self._wait is not None:
+            self._wait()
+            call_s = (perf_counter() - start) / calls
         if results is not None:
             results += held
-        return Timing(call_s)
+        return Timing(call_s, None if self._wait is None else host_s)
 
 
-host: Timer = _Host()
+host = Timer()
 Timings = Callable[[Call, int], Timing]
 """A function that times a number of calls and repeats void timings."""
 
@@ -128,38 +115,32 @@ class Pace(NamedTuple):
 def warm_up(
     call: Call,
     timer: Timings,
-    clock_overhead_s: float,
     most_s: float = WARM_S,
-    previous_s: float | None = None,
     most_calls: Callable[[], float] = lambda: math.inf,
 ) -> Pace:
     """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace for the samples.
 
-    `previous_s`, the seconds of the previous call, counts as a window if a window is one timing.
     A timing has at most `most_calls()` calls, which may decrease meanwhile.
     """
     deadline = perf_counter() + min(most_s, WARM_S)
-    least_s = max(LEAST_TIMING_S, LEAST_TIMING_CLOCKS * clock_overhead_s)
-    calls, per_call_s = _calibrate(call, timer, least_s, most_calls)
+    calls, per_call_s = _calibrate(call, timer, most_calls)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
     values = [per_call_s] if calls == 1 else []  # the calibration of a long call is already a timing
-    if values and window == 1 and previous_s is not None:
-        values.insert(0, previous_s)
     while not (settled := _settled(values, window)) and len(values) < WARM_TIMINGS:
         if len(values) >= 2 * window and perf_counter() > deadline:
             break
         values.append(timer(call, calls).call_s)
     warm_s = min(values, default=per_call_s)
-    return Pace(int(min(most_calls(), math.ceil(least_s / warm_s))), warm_s, settled)
+    return Pace(int(min(most_calls(), math.ceil(LEAST_TIMING_S / warm_s))), warm_s, settled)
 
 
-def _calibrate(call: Call, timer: Timings, least_s: float, most_calls: Callable[[], float]) -> tuple[int, float]:
+def _calibrate(call: Call, timer: Timings, most_calls: Callable[[], float]) -> tuple[int, float]:
     calls = 1
     while True:
         per_call_s = timer(call, calls).call_s
-        if per_call_s * calls >= least_s or calls >= most_calls():
+        if per_call_s * calls >= LEAST_TIMING_S or calls >= most_calls():
             return calls, per_call_s
-        calls = int(min(most_calls(), max(2 * calls, math.ceil(least_s / max(per_call_s, 1e-9)))))
+        calls = int(min(most_calls(), max(2 * calls, math.ceil(LEAST_TIMING_S / max(per_call_s, 1e-9)))))
 
 
 def _settled(values: list[float], window: int) -> bool:

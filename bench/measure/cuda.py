@@ -52,33 +52,10 @@ L2_FACTOR = 2
 
 def timer(timing: str) -> Timer:
     """Return the timer for a value of the column `timing`."""
-    return _ByHost() if timing == HOST else _BehindHold(is_cold=timing != HOT)
+    return Timer(synchronize) if timing == HOST else _BehindHold(is_cold=timing != HOT)
 
 
-class _ByHost:
-    """Times calls by the wall clock until the GPU has done them."""
-
-    most_calls = math.inf
-    late_s = 0.0
-
-    def hold(self, _before: Call, /) -> None:
-        """Do nothing, because this timer includes the host."""
-
-    def __call__(self, call: Call, calls: int, results: list[object] | None = None) -> Timing:
-        """Return the seconds per call, and the host's seconds until it was queued."""
-        prepare(call, calls)
-        synchronize()
-        start = perf_counter()
-        held = [call() for _ in repeat(None, calls)]
-        queued_s = perf_counter() - start
-        synchronize()
-        call_s = (perf_counter() - start) / calls
-        if results is not None:
-            results += held
-        return Timing(call_s, queued_s / calls)
-
-
-class _BehindHold:
+class _BehindHold(Timer):
     """Times calls by events behind a hold: all together, or if `is_cold` one by one, each after overwriting L2.
 
     Call `hold` before writing the inputs of the calls: work on another stream that doesn't wait for it
@@ -86,7 +63,8 @@ class _BehindHold:
     """
 
     def __init__(self, *, is_cold: bool, hold_s: float = LEAST_HOLD_S) -> None:
-        self.most_calls: float = MOST_CALLS
+        super().__init__(synchronize)
+        self.most_calls = MOST_CALLS
         self._is_cold = is_cold
         self._hold_s = max(LEAST_HOLD_S, hold_s)
         self._void = 0
@@ -249,19 +227,17 @@ def _l2_buffer(device: int) -> torch.Tensor:
         return torch.empty(size, dtype=torch.int8, device=f"cuda:{device}")
 
 
-def peak_bytes(call: Call, device: str) -> tuple[int, int]:
-    """Return the peak bytes that one call on a GPU allocates, and the bytes that the caching allocator reserves for it.
+def peak_bytes(call: Call, device: str) -> int:
+    """Return the peak bytes that one call on a GPU allocates, without bytes held before.
 
-    Both exclude bytes held before; the allocator's cache is emptied first. The call must have run before, because the
-    first call makes plans and workspaces that stay.
+    The call must have run before, because the first call makes plans and workspaces that stay.
     Raises RuntimeError if the allocator counts nothing, not even the inputs.
     """
     prepare(call, 1)
     gc.collect()
     synchronize(device)
-    torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
-    held, reserved = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
+    held = torch.cuda.memory_allocated(device)
     if not held:
         raise RuntimeError(
             "the peak memory is unknown, because torch's caching allocator counts no tensors on the GPU; "
@@ -269,5 +245,4 @@ def peak_bytes(call: Call, device: str) -> tuple[int, int]:
         )
     call()
     synchronize(device)
-    peak = torch.cuda.max_memory_allocated(device) - held
-    return peak, max(0, torch.cuda.max_memory_reserved(device) - reserved)
+    return torch.cuda.max_memory_allocated(device) - held

@@ -47,9 +47,9 @@ class Device:
         """Return the timer for a value of the column `timing`."""
         return clock.host
 
-    def peak_bytes(self, call: clock.Call) -> tuple[int, int | None]:
-        """Return the peak bytes that a call allocates in this thread, and None, because the CPU reserves no bytes."""
-        return memory.peak_bytes(call), None
+    def peak_bytes(self, call: clock.Call) -> int:
+        """Return the peak bytes that a call allocates; on a CPU in this thread."""
+        return memory.peak_bytes(call)
 
     def free_bytes(self) -> int | None:
         """Return the free bytes of its own memory; None if it has none or is not in use yet."""
@@ -94,15 +94,7 @@ class Gpu(Device):
         return torch.device(self.name).index or 0
 
     def choose(self) -> None:
-        """Make it the device of this process, and call SDPA once, because the first call sets the order of backends.
-
-        Raises RuntimeError if the process was forked from one that has used CUDA.
-        """
-        if torch.cuda._is_in_bad_fork():
-            raise RuntimeError(
-                f"this process can't use {self.name}, because its parent queried CUDA before it forked, as "
-                "torch.compile and other packages do; the parent may import only torch"
-            )
+        """Make it the device of this process, and call SDPA once, because the first call sets the order of backends."""
         torch.cuda.set_device(self.index)
         F.scaled_dot_product_attention(*torch.zeros(3, 1, 1, 1, 8, device=self.place))
 
@@ -114,8 +106,8 @@ class Gpu(Device):
         """Return the timer for a value of the column `timing`."""
         return cuda.timer(timing)
 
-    def peak_bytes(self, call: clock.Call) -> tuple[int, int | None]:
-        """Return the peak bytes that a call allocates, and the bytes that torch's caching allocator reserves for it."""
+    def peak_bytes(self, call: clock.Call) -> int:
+        """Return the peak bytes that a call allocates."""
         return cuda.peak_bytes(call, self.name)
 
     def free_bytes(self) -> int | None:

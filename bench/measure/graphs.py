@@ -58,9 +58,6 @@ class Graph:
                     call()
             before.wait_stream(stream)
             gc.collect()
-            torch.cuda.synchronize()
-            torch.cuda.empty_cache()
-            reserved_bytes = torch.cuda.memory_reserved()
             try:
                 with torch.cuda.graph(self._graph):
                     self._result = call()
@@ -71,7 +68,6 @@ class Graph:
                 cause = error.__context__ if isinstance(error.__context__, RuntimeError) else error
                 reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
                 raise Unsupported(f"a call can't be captured as a CUDA graph: {reason}") from error
-        self.reserved_bytes = max(0, torch.cuda.memory_reserved() - reserved_bytes)
         self.renew: Callable[[], None] = self._static.renew
 
     def __call__(self) -> object:

@@ -22,7 +22,6 @@ from bench.measure.workload import Workload
 from bench.modules.graph.running import InGraph
 from bench.modules.wrapper import Wrapper
 from bench.plan.device import Kind
-from bench.plan.layers import ITEM_BYTES
 from impls.catalogue import name_of
 from impls.contract import attribute, is_ours
 
@@ -69,8 +68,6 @@ class Inspection:
     kernels: tuple[str, ...]
     peak_bytes: int | None
     """None if another thread of the host worked, because torch's profiler counts the allocations of one thread."""
-    reserved_bytes: int | None
-    """The bytes that the caching allocator reserved; None on a CPU."""
 
 
 def inspect(call: Callable[[], object], device: Device) -> Inspection:
@@ -86,7 +83,7 @@ def inspect(call: Callable[[], object], device: Device) -> Inspection:
         device.synchronize()
     events = profiler.function_events or []
     is_spread = is_host and any(map(_is_in_another_thread, events))
-    return Inspection(kernels(events, device.kind), *((None, None) if is_spread else device.peak_bytes(call)))
+    return Inspection(kernels(events, device.kind), None if is_spread else device.peak_bytes(call))
 
 
 def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:
@@ -101,7 +98,7 @@ def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dic
     values: dict[str, Any] = {"kernels": tuple(dict.fromkeys(operators)) or inspected.kernels}
     values["adapted_by"] = adapted_by(subject.function)
     if runtime is None and inspected.peak_bytes is not None and (inspected.kernels or inspected.peak_bytes):
-        values |= {"peak_bytes": inspected.peak_bytes, "reserved_bytes": inspected.reserved_bytes}
+        values["peak_bytes"] = inspected.peak_bytes
     if work.with_gradients:
         inputs = work.leaves(work.inputs())
         values["saved_bytes"] = memory.saved_bytes(
@@ -124,14 +121,6 @@ def adapted_by(function: object) -> str | None:
     said = function.said if isinstance(function, Wrapper | InGraph) else ()
     way = "" if is_ours(function) else getattr(function, "adapted_by", "")
     return "; ".join(filter(None, (way, own, repeated, *said))) or None
-
-
-def narrower(runtime: impls.Runtime, dtype: str) -> str:
-    """Return a remark that names a runtime's operator in a narrower dtype than the point's; empty if none is."""
-    for operator in runtime.operators():
-        if ITEM_BYTES.get(operator.dtype, ITEM_BYTES[dtype]) < ITEM_BYTES[dtype]:
-            return f"{runtime.title} computes in {operator.dtype}: {operator.name}"
-    return ""
 
 
 def kernels(events: Iterable[Any], kind: Kind) -> tuple[str, ...]:

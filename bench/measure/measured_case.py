@@ -90,20 +90,20 @@ class MeasuredCase:
         request = self.request
         self._set_up()
         self._work = workload.make(request.point, request.seed, request.given)
-        import_s = self._import()
-        remark = self._build()
-        calls_s = self._first_calls_in_kept_memory()
+        self._import()
+        self._build()
+        self._first_calls_in_kept_memory()
         self._inputs = subjects.Inputs(self._work)
         self._call = subjects.step(self._subject, self._work, self._inputs)
         if request.thorough:
             self._inspect()
         if request.point.timing == GRAPH:
             self._capture()
-        self._warm_up(calls_s)
+        self._warm_up()
         self._states = device(request.point.device).states()
         self._state = ProcessState()
         metrics, pace = self.outcome.metrics, self._pace
-        return Prepared(metrics, pace.call_s, pace.calls, remark, self._timed.reuses, import_s)
+        return Prepared(metrics, pace.call_s, pace.calls, self._timed.reuses)
 
     def _set_up(self) -> None:
         """Set the core, threads and device of the process, and shift its memory by a random block."""
@@ -117,24 +117,19 @@ class MeasuredCase:
         workload.set_up(request.point)
         self._layout = torch.empty(self._rng.randrange(1, LAYOUT_BYTES), dtype=torch.uint8)
 
-    def _import(self) -> float:
-        """Import the implementation, and return the seconds that it took; raises `impls.Unresolved`."""
+    def _import(self) -> None:
+        """Import the implementation; raises `impls.Unresolved`."""
         name = self.request.implementation
         activate(name)
         self._channel.announce("import")
-        begin, state = perf_counter(), ProcessState()
+        state = ProcessState()
         impls.resolve(name)
         if changes := state.changes():
             raise LeftChanged(f"{changes} (when it was imported)")
-        import_s = perf_counter() - begin
         self._channel.announce("preparation")
-        return import_s
 
-    def _build(self) -> str:
-        """Build the implementation on its own copy of the weights; another runtime also for the point's inputs.
-
-        Return a runtime's remark about its precision, else an empty text.
-        """
+    def _build(self) -> None:
+        """Build the implementation on its own copy of the weights; another runtime also for the point's inputs."""
         point, name = self.request.point, self.request.implementation
         with kept(), compilation.no_eager_fallback():
             if impls.compiles(name):
@@ -143,73 +138,66 @@ class MeasuredCase:
             self._subject = subjects.subject(self._work, name)
             self._work = packed.formed(self._work, self._subject)
             if isinstance(self._subject.function, impls.Runtime):
-                return self._build_runtime(self._subject.function)
-        return ""
+                self._build_runtime(self._subject.function)
 
-    def _build_runtime(self, function: impls.Runtime) -> str:
+    def _build_runtime(self, function: impls.Runtime) -> None:
         self._channel.announce("build")
         start = perf_counter()
         with self._work.gradient_mode():
             function.build(*self._work.inputs())
         built_s = perf_counter() - start
         self.outcome.metrics |= {"compile_s": built_s, "compile_cached": False}
-        return inspection.narrower(function, self.request.point.dtype)
 
-    def _first_calls_in_kept_memory(self) -> list[float]:
-        """Make the first calls, and touch as much memory as they took; return their seconds unless they compiled."""
+    def _first_calls_in_kept_memory(self) -> None:
+        """Make the first calls, and touch as much memory as they took."""
         point = self.request.point
         held_bytes = psutil.Process().memory_info().rss
         with explained():
-            calls_s = self._first_calls()
+            self._first_calls()
         if point.kind.is_in_host_memory and point.allocator == RETAINED:
             times = TOUCHED if facts.huge_pages_missing() else TOUCHED_HUGE
             memory.touch(times * (psutil.Process().memory_info().rss - held_bytes))
         if self.request.core is not None:
             run_on(self.request.core)
-        return calls_s
 
-    def _first_calls(self) -> list[float]:
-        """Make the calls that are checked before the rounds; return the seconds of calls that didn't compile.
+    def _first_calls(self) -> None:
+        """Make the calls that are checked before the rounds.
 
         If a call fails because the core's result has a wrong form, raises Incorrect with that reason.
         """
         names = [name for name in (NORMAL, PEAKED) if name in self.request.inputs]
         try:
-            calls_s = [self._first_call(name, is_first=name == names[0]) for name in names]
+            for name in names:
+                self._first_call(name, is_first=name == names[0])
         except Exception as error:
             if not is_out_of_memory(error) and (mistake := outputs.mistake_of_core(self._subject, self._work)):
                 raise Incorrect(mistake) from error
             raise
-        return [each for each in calls_s if each is not None]
 
-    def _first_call(self, name: str, *, is_first: bool) -> float | None:
-        """Make a call, and hand its output over; return its seconds, None if it compiled."""
+    def _first_call(self, name: str, *, is_first: bool) -> None:
+        """Make a call, and hand its output over."""
         self._channel.announce("first call" if is_first else "correctness check")
-        before, on = compilation.graphs(), device(self.request.point.device)
+        before = compilation.graphs()
         with kept(), compilation.no_eager_fallback():
             inputs = tuple(each.clone() for each in self._work.inputs(self.request.inputs[name]))
-            free_bytes = on.free_bytes()
             start = perf_counter()
             output = outputs.compute(self._subject, self._work, inputs)
             elapsed_s = perf_counter() - start
-        if is_first and free_bytes is not None:
-            self.outcome.metrics["device_used_bytes"] = max(0, free_bytes - (on.free_bytes() or 0))
-        has_compiled = is_first and self._has_compiled(before, elapsed_s)
+        if is_first:
+            self._note_compilation(before, elapsed_s)
         self._check_form(name, output)
         outputs.write(self._work.handed_over(output.tensors), self.request.files[name])
         self._reuses |= self._like is not None and outputs.share_memory([self._like.y, output.y])
         self._like = output
-        return None if has_compiled else elapsed_s
 
-    def _has_compiled(self, before: tuple[int, int], elapsed_s: float) -> bool:
-        """Return whether the first call compiled, and record its time; raises Fallback if it should have but didn't."""
+    def _note_compilation(self, before: tuple[int, int], elapsed_s: float) -> None:
+        """Record the time of the first call if it compiled; raises Fallback if it should have but didn't."""
         graphs, cached = (now - earlier for now, earlier in zip(compilation.graphs(), before, strict=True))
         if graphs:
             self.outcome.metrics |= {"graphs": graphs, "compile_s": elapsed_s, "compile_cached": cached > 0}
         elif impls.compiles(self.request.implementation):
             self.outcome.metrics["graphs"] = 0
             raise Fallback("torch.compile compiled no graph, so the layer would run eagerly")
-        return bool(graphs)
 
     def _inspect(self) -> None:
         """Record the kernels and the memory of a call; raises Fallback if the required kernel didn't run."""
@@ -239,11 +227,10 @@ class MeasuredCase:
         self._channel.announce("capture")
         if self._work.lengths and self._work.layout.lengths:
             raise impls.Unsupported("a CUDA graph has the lengths of one batch, but each timing has others")
-        graph = Graph(self._subject, self._work, self._inputs)
-        self._call, self._reuses = graph, False  # each result of a replay has memory of its own
-        self.outcome.metrics["reserved_bytes"] = graph.reserved_bytes
+        self._call = Graph(self._subject, self._work, self._inputs)
+        self._reuses = False  # each result of a replay has memory of its own
 
-    def _warm_up(self, calls_s: list[float]) -> None:
+    def _warm_up(self) -> None:
         """Set the gradient mode, forbid compilation, warm up, and turn garbage collection off."""
         self._channel.announce("warm-up")
         point = self._work.point
@@ -252,10 +239,8 @@ class MeasuredCase:
         self._sampling.enter_context(self._work.gradient_mode())
         self._sampling.enter_context(compilation.frozen())
         with kept():
-            previous_s = calls_s[-1] if calls_s and point.kind.is_timed_by_host else None
-            limits = clock.overhead_s(), self.request.warm_up_s
             self._pace = clock.warm_up(
-                self._call, self._timed.timing, *limits, previous_s, lambda: self._timer.most_calls
+                self._call, self._timed.timing, self.request.warm_up_s, lambda: self._timer.most_calls
             )
         self.outcome.metrics |= {"calls_per_timing": self._pace.calls, "settled": self._pace.settled}
         if point.timing != HOST:

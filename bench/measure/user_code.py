@@ -19,8 +19,8 @@ LONGEST = 400
 DIGEST_LENGTH = 12
 """The characters of a digest."""
 
-NOT_OF_USERS = tuple(f"{folder}/" for folder in (*torch.__path__, *impls.__path__, Path(__file__).parents[1]))
-"""The folders of torch and of the suite; for an error there, the caller's line is shown."""
+NOT_OF_USERS = "<", *(f"{folder}/" for folder in (*torch.__path__, *impls.__path__, Path(__file__).parents[1]))
+"""The beginnings of files that aren't a user's: torch's, the suite's and generated ones. The caller's line is shown."""
 
 
 def imported_since(before: Collection[str], named: Collection[str] = ()) -> dict[str, tuple[str, str]]:
@@ -49,16 +49,11 @@ def _digest(files: dict[str, str]) -> str:
     return digest.hexdigest()[:DIGEST_LENGTH]
 
 
-def is_of_user(file: str) -> bool:
-    """Return whether a file is neither torch's nor the suite's."""
-    return not file.startswith(("<", *NOT_OF_USERS))
-
-
 def said(error: BaseException) -> str:
     """Return an error's first paragraph, with its line in user code: `RuntimeError: no (attn.py, line 15)`."""
     paragraph = re.split(r"\n\s*\n", str(error).strip(), maxsplit=1)[0]
     words = ": ".join(filter(None, (type(error).__name__, shorten(paragraph, LONGEST, placeholder=" …"))))
-    frames = [each for each in extract_tb(error.__traceback__) if is_of_user(each.filename)]
+    frames = [each for each in extract_tb(error.__traceback__) if not each.filename.startswith(NOT_OF_USERS)]
     is_placed = frames and not isinstance(error, SyntaxError)  # its message has the place
     return f"{words} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if is_placed else words
 

@@ -50,17 +50,14 @@ def is_function(given: Any) -> bool:
     return isinstance(given, str) and ":" in given
 
 
-def with_input(
-    inner: nn.Module, given: Any, usual: Items = (), arguments: Arguments | None = None, *, is_outer: bool = False
-) -> Wrapper:
+def with_input(inner: nn.Module, given: Any, usual: Items = (), arguments: Arguments | None = None) -> Wrapper:
     """Return a module wrapped with the input that its name gives, a function or sizes, else with its usual inputs.
 
     Without a function, a Given among the `arguments` marks the place of an input. If `arguments` is None, x is passed
     as every parameter named like queries, keys or values, and several inputs are passed in order.
-    A module that `is_outer` needs no x, because only a part of it is measured.
     """
     if is_function(given):
-        return _with_arguments(inner, imported(given, f"input {given!r}")(), is_outer=is_outer)
+        return _with_arguments(inner, imported(given, f"input {given!r}")())
     items = usual if given is None else (_item(given),)
     several = tuple(map(Given, range(len(items)))) if len(items) > 1 else _like_attention(inner)
     return Adaptable(inner, items, *(arguments or (several, {})))
@@ -80,7 +77,7 @@ def _like_attention(inner: nn.Module) -> tuple[Any, ...]:
     return (X, *(X for each in required[1:] if each.name in OF_ATTENTION))
 
 
-def _with_arguments(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper:
+def _with_arguments(inner: nn.Module, inputs: Any) -> Wrapper:
     """Return a module wrapped with the arguments that a user's function returned: a tensor, a tuple or a dictionary.
 
     In each tensor with as many rows as x, the first row replaces all others. A square matrix is a mask and stays.
@@ -96,19 +93,15 @@ def _with_arguments(inner: nn.Module, inputs: Any, *, is_outer: bool) -> Wrapper
                 "return these tensors, and build it in the forward of your own module"
             )
     x, path = first(args, kwargs), ""
-    if x is None and not is_outer:
+    if x is None:
         path, x = _embedded(inner, args, kwargs)
         if x is None:
             raise Unresolved(
                 f"{type(inner).__name__} takes no floating-point tensor, such as pixels or embeddings, and calls no "
                 "nn.Embedding with its token ids"
             )
-    rows = (x,) if x is not None else (each for each in (*args, *kwargs.values()) if isinstance(each, Tensor))
-    batch = next((len(each) for each in rows if each.dim()), 1)
-    item = (1,) if x is None else (*x.shape[1:],)  # unused if the whole takes no x
-    marked = with_x(args, kwargs) if x is not None and not path else (args, kwargs)
-    args, kwargs = changed(marked, partial(_of_first, batch))
-    return Adaptable(inner, (item,), args, kwargs, batch=batch, embedding=path)
+    args, kwargs = changed((args, kwargs) if path else with_x(args, kwargs), partial(_of_first, len(x)))
+    return Adaptable(inner, ((*x.shape[1:],),), args, kwargs, batch=len(x), embedding=path)
 
 
 def _of_first(batch: int, value: Any) -> Any:

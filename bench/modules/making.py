@@ -87,11 +87,11 @@ def make(name: str, columns: Columns, required: Collection[str] = ()) -> tuple[n
         _check_taken(name, columns, required, ())
         model = parsed.base.partition(":")[2]
         inner, item, arguments = SOURCES[parsed.module](model, given, options)
-        module: nn.Module = with_input(inner, given, (item,), arguments, is_outer=bool(path))
+        module: nn.Module = with_input(inner, given, (item,), arguments)
     else:
         chosen = {"mask": NO_MASK} if given else columns
         module, said = _constructed(parsed, options, chosen, required)
-        module = _ready(module, given, name, columns, is_outer=bool(path))
+        module = _ready(module, given, name, columns)
     if not is_ours(module):
         show_all(module)
     if path:
@@ -213,12 +213,12 @@ def _value(parameter: Parameter, columns: Columns) -> Any:
     return value if is_asked or is_open else OPEN
 
 
-def _ready(module: nn.Module, given: Any, name: str, columns: Columns, *, is_outer: bool) -> nn.Module:
+def _ready(module: nn.Module, given: Any, name: str, columns: Columns) -> nn.Module:
     """Return a module in a wrapper, with lazy weights initialised; a layer of the suite is returned as it is."""
     if is_ours(module) and given is None:
         return module
     usual = () if given else tuple(shape[1:] for shape in _stated(name, module, columns) or _tokens(columns))
-    alone = with_input(module, given, usual, is_outer=is_outer)
+    alone = with_input(module, given, usual)
     if any(map(is_lazy, alone.parameters())):  # a call gives them their sizes
         with torch.no_grad():
             constructed(name, lambda: alone.eval()(*alone.zeros()))

@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import entry_points
 from pathlib import Path
 
-from bench.plan.case import CONTROL
 from bench.plan.controls import CONTROLLING
 from bench.plan.errors import WrongRequest, refuse, suggestion, unknown_names
 from bench.plan.invocation import short
 from bench.plan.layers import layer_of
-from impls.catalogue import ENTRY_POINT_GROUP, IMPLEMENTATIONS, SOURCES, VALUES, Name, name_of
+from impls.catalogue import IMPLEMENTATIONS, SOURCES, VALUES, Name, name_of
 
 PRINTED = f"the names in `{short()} list`"
 """Where all names are listed, in place of a long list."""
@@ -32,12 +30,6 @@ def check_texts(implementation: str, layer: str, *others: str) -> None:
     for text in (implementation, layer, *others):
         if CONTROLLING.search(text):
             raise ValueError(f"a case must not contain control characters, got {text!r}")
-
-
-def known_names() -> tuple[str, ...]:
-    """Return the names of implementations, the suite's own and installed packages'; never CONTROL."""
-    installed = (entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))
-    return tuple(dict.fromkeys(name for name in (*IMPLEMENTATIONS, *installed) if name != CONTROL))
 
 
 def read(text: str) -> Name:
@@ -131,7 +123,7 @@ def mistakes(given: Sequence[object], path: Sequence[str] | None) -> list[str]:
     unknown = [name for name, each in zip(given, of_each, strict=True) if each is None]
     if not unknown:
         return lines
-    return [unknown_names("implementation", unknown, (*known_names(), "module:attribute"), PRINTED), *lines]
+    return [unknown_names("implementation", unknown, (*IMPLEMENTATIONS, "module:attribute"), PRINTED), *lines]
 
 
 def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
@@ -141,7 +133,7 @@ def _mistakes_of(name: str, path: Sequence[str] | None) -> list[str] | None:
     except ValueError as error:
         return [str(error)]
     is_path = ":" in parsed.base
-    is_known = parsed.module and parsed.attribute if is_path else not parsed.is_own or parsed.base in known_names()
+    is_known = parsed.module and parsed.attribute if is_path else not parsed.is_own
     if (is_path or not is_known) and (line := misspelled(parsed.base)):
         return [line]
     if not is_known:

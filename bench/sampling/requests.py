@@ -163,16 +163,14 @@ class Arrive(Request[None], frozen=True):
 class Prepared(Struct, tag=True):
     """A case after its first calls and its warm-up.
 
-    `call_s` is the seconds of a call, `calls` the calls of a timing. `remark` is a runtime's note on its precision,
-    which may explain an incorrect output. `reuses` says whether all calls return the same memory.
+    `call_s` is the seconds of a call, `calls` the calls of a timing. `reuses` says whether all calls return the same
+    memory.
     """
 
     metrics: dict[str, Any]
     call_s: Seconds
     calls: Positive
-    remark: str = ""
     reuses: bool = False
-    import_s: Amount = 0.0
 
 
 class Prepare(Request[Prepared | Outcome], frozen=True):

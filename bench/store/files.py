@@ -5,7 +5,7 @@ import itertools
 import json
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,18 +25,17 @@ MADE: set[Path] = set()
 """The folders that this process made for a run; those that stay empty are removed."""
 
 
-def replace(path: Path, content: str | bytes | Iterable[bytes]) -> None:
+def replace(path: Path, content: str | bytes) -> None:
     """Replace a file atomically: a reader sees the old content or the new, even after a power cut.
 
-    The content may come in parts. Raises OSError if it can't be written, and keeps the old file.
+    Raises OSError if it can't be written, and keeps the old file.
     """
     if isinstance(content, str):
         content = content.encode(errors="surrogateescape")  # it may name a folder whose name isn't UTF-8
-    parts = [content] if isinstance(content, bytes) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     try:
         with temporary.open("wb") as file:
-            file.writelines(parts)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

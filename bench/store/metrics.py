@@ -114,11 +114,6 @@ def _of_worst_error(name: str, processes: Sequence[Values]) -> Any:
     return max(judged, key=lambda values: values["error"] / (values["tolerance"] or 1.0))[name]
 
 
-def _compilations(processes: Sequence[Values], *, cached: bool) -> list[Values]:
-    """Return the processes that read the compiled graph from the cache, or those that did not."""
-    return [values for values in processes if values["compile_cached"] is cached]
-
-
 def _largest(name: str, processes: Sequence[Values]) -> Any:
     return max(_measured(name, processes), default=None)
 
@@ -136,11 +131,7 @@ def _each_once(name: str, processes: Sequence[Values]) -> tuple[Any, ...]:
 
 
 def _cold(_: str, processes: Sequence[Values]) -> Any:
-    return _first("compile_s", _compilations(processes, cached=False))
-
-
-def _warm(_: str, processes: Sequence[Values]) -> Any:
-    return _median("compile_s", _compilations(processes, cached=True))
+    return _first("compile_s", [values for values in processes if values["compile_cached"] is False])
 
 
 _TABLE = (
@@ -167,9 +158,6 @@ _TABLE = (
     Metric("event_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=_median,
         meaning="time between two CUDA events in a row, part of each device timing"),
     # work
-    Metric("real_tokens", kind=int, unit=Unit.COUNT,
-        derived=lambda case, _: sum(case.point.items) if case.point.is_padded else None,
-        meaning="tokens in a batch without padding; empty for equal lengths"),
     Metric("padding", unit=Unit.SHARE, derived=lambda case, _: _padding(case.point),
         meaning="share of padding if items are padded to the longest; empty for equal lengths"),
     Metric("flops", kind=int, reported=True, combined=_first,
@@ -221,10 +209,6 @@ _TABLE = (
         meaning="tensors kept between calls, such as a copy of a weight"),
     Metric("saved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
         meaning="memory that autograd keeps for the backward pass beyond inputs and weights"),
-    Metric("reserved_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
-        meaning="memory that the GPU's allocator reserved for a call"),
-    Metric("device_used_bytes", kind=int, unit=Unit.BYTES, reported=True, combined=_first,
-        meaning="growth of used GPU memory over the first call, with kernels and workspaces"),
     # compilation
     Metric("compile_s", unit=Unit.SECONDS, reported=True, in_table=False,
         meaning="the seconds that a case needs to be compiled in a process: its first call, or the building of another "
@@ -233,8 +217,6 @@ _TABLE = (
         meaning="whether that call found the whole graph in the run's cache"),
     Metric("compile_cold_s", unit=Unit.SECONDS, combined=_cold,
         meaning="time of the first call of a compiled case, or to build another runtime"),
-    Metric("compile_warm_s", unit=Unit.SECONDS, combined=_warm,
-        meaning="the first call in later processes, from the run's cache"),
     Metric("graphs", kind=int, unit=Unit.COUNT, reported=True, combined=_first,
         meaning="graphs that torch.compile made of the call"),
     # truth

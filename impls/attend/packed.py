@@ -78,25 +78,24 @@ def _check_varlen(q: Tensor) -> None:
         raise Unsupported(f"torch.nn.attention.varlen needs bfloat16 or float16, got {q.dtype}")
 
 
-def adapt_flex(layer: nn.Module, *, build: str = "batch") -> Implementation:
+def adapt_flex(layer: nn.Module) -> Implementation:
     """Return the layer with `flex_attention` and a document mask: a query sees the keys of its own item.
 
-    The block mask is built once per batch, or with `build=call` in each call.
+    The block mask is built once per batch, as for all layers of a model.
     Raises `Unsupported` for a layer whose core can't be replaced.
     Source: `torch.nn.attention.flex_attention`, PyTorch documentation.
     """
     compiled = torch.compile(flex_attention, dynamic=False)
 
     def attend(
-        q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing, mask: str | None = None,
+        q: Tensor, k: Tensor, v: Tensor, scale: float, *, packing: Packing,
+        mask: str | None = None,  # noqa: ARG001 - it is in the block mask
         enable_gqa: bool = False,
     ) -> Tensor:  # fmt: skip
-        block_mask = packing.made if build == "batch" else _documents(packing, mask or "")
-        output: Tensor = compiled(q, k, v, block_mask=block_mask, scale=scale, enable_gqa=enable_gqa)
+        output: Tensor = compiled(q, k, v, block_mask=packing.made, scale=scale, enable_gqa=enable_gqa)
         return output
 
-    if build == "batch":
-        attend.apart = _documents  # type: ignore[attr-defined]  # functions take attributes
+    attend.apart = _documents  # type: ignore[attr-defined]  # functions take attributes
     return with_attend(attend)(layer)
 
 

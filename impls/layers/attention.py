@@ -130,7 +130,8 @@ class Attention(nn.Module):
         q, k = self.q_norm(q), self.k_norm(k)
         if self.rope == "axial":
             q, k = rotated(q, self.sin, self.cos), rotated(k, self.sin, self.cos)
-        y: Tensor = self.proj(merge_heads(self.attend(q, k, v, self.scale, **self.asked(*others))))
+        asked = packing.asked(self, others if self.lengths != FIXED else (), self.bias())
+        y: Tensor = self.proj(merge_heads(self.attend(q, k, v, self.scale, **asked)))
         return y if self.window_size is None else undone(y, self.window_size, tokens)
 
     def project(self, x: Tensor, *others: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -142,12 +143,6 @@ class Attention(nn.Module):
             q = split_heads(self.q(x), self.num_heads)
             k, v = split_heads(self.kv(others[0]), 2 * self.num_kv_heads).chunk(2, dim=1)
         return q, k, v
-
-    def asked(self, *others: Tensor) -> dict[str, Any]:
-        """Return the keywords of a call of the core."""
-        asked: dict[str, Any] = {"enable_gqa": True} if "enable_gqa" in self.asks else {}
-        padding = others if self.lengths != FIXED else ()
-        return {**asked, **packing.asked(self, padding, self.bias())}
 
     def bias(self) -> Tensor | None:
         """Return the bias that is added to the scores, `[1, H, N, N]`; None without one."""

@@ -65,7 +65,4 @@ class Core(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, *padding: Tensor) -> Tensor:
         """Return the weighted values `[B, H, N, D]`."""
-        asked = packing.asked(self, padding, self.bias)
-        if "enable_gqa" in self.asks:
-            asked["enable_gqa"] = True
-        return self.attend(q, k, v, self.scale, **asked)
+        return self.attend(q, k, v, self.scale, **packing.asked(self, padding, self.bias))

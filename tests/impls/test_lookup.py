@@ -33,41 +33,28 @@ def attend(q, k, v, scale, /, *, mask=None, times=1):
 attend.compiles = True
 """
 
-ENTRY_POINTS = """
-[attention_bench.implementations]
-installed = users_kernel:adapt
-eager = users_kernel:adapt
-broken = users_broken_kernel:adapt
-[another.group]
-foreign = users_kernel:adapt
-"""
-
 
 @pytest.fixture(autouse=True)
 def _user_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a user's modules, and a distribution with entry points to them, on the path."""
-    distribution = tmp_path / "users_kernel-1.0.dist-info"
-    distribution.mkdir()
+    """Put a user's modules on the path."""
     for path, text in {
         tmp_path / "users_kernel.py": USER_MODULE,
         tmp_path / "users_broken_kernel.py": "import a_package_that_is_not_there\n",
         tmp_path / "users_wordy_kernel.py": "raise ImportError('one\\n  two\\n')\n",
-        distribution / "METADATA": "Name: users-kernel\nVersion: 1.0\n",
-        distribution / "entry_points.txt": ENTRY_POINTS,
     }.items():
         path.write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
 
 
 def test_a_known_name_is_its_adapter() -> None:
-    """A name of the suite resolves to the suite's adapter, also if an installed package has one of that name."""
+    """A name of the suite resolves to the suite's adapter, and each can be imported."""
     assert resolve("eager") is eager.adapt
     assert all(callable(resolve(name)) for name in IMPLEMENTATIONS)
 
 
-@pytest.mark.parametrize("name", ["users_kernel:adapt", "users_kernel:box.inner.adapt", "installed"])
+@pytest.mark.parametrize("name", ["users_kernel:adapt", "users_kernel:box.inner.adapt"])
 def test_a_users_adapter_has_a_name(name: str) -> None:
-    """An adapter of one's own is named by `module:attribute`, dotted too, and by its entry point; a plan takes both."""
+    """An adapter of one's own is named by `module:attribute`, dotted too; a plan takes both."""
     assert not names.mistakes([name], None)
     assert name_of(name).is_own
     layer, x = nn.Linear(4, 4), normal(2, 4)
@@ -88,13 +75,12 @@ def test_an_attend_is_taken_in_place_of_an_adapter() -> None:
     ("name", "reason"),
     [
         ("sdap", "unknown implementation 'sdap'; expected one of eager, as_is, "),
-        ("foreign", "unknown implementation 'foreign'; "),
         ("no_such_module:adapt", "no_such_module"),
         ("users_kernel:", "users_kernel:"),
         ("users_wordy_kernel:adapt", "can't be imported: one two"),
         ("users_kernel:number", "must be callable, got int"),
         (".users_kernel:adapt", ".users_kernel"),
-        ("broken", "a_package_that_is_not_there"),
+        ("users_broken_kernel:adapt", "a_package_that_is_not_there"),
         ("online[block=16]", "online has no option 'block'; expected one of block_tokens"),
         ("eager[mode=fast]", "eager has no option 'mode'; it has no options"),
         ("users_kernel:adapt[a=1]", "users_kernel:adapt has no option 'a'; it has no options"),

@@ -17,7 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bench.measure import cuda, devices, measured_case
+from bench.measure import clock, cuda, devices, measured_case
 from bench.plan.device import CUDA
 
 CLOCK_HZ = 1.5e9
@@ -202,6 +202,7 @@ class Gpu:
         }
         for name, value in now.items():
             monkeypatch.setattr(cuda, name, value)
+        monkeypatch.setattr(clock, "perf_counter", now["perf_counter"])
         cuda._wake.cache_clear()
         of_torch: Mapping[str, object] = {
             "Stream": self.stream,
@@ -223,7 +224,7 @@ class Memory:
 
     def __init__(self, size: int = 80 << 30) -> None:
         self.size = size
-        self.allocated = self.reserved = self.peak = self.peak_reserved = 0
+        self.allocated = self.reserved = self.peak = 0
 
     def allocate(self, size: int) -> None:
         """Allocate bytes; raises OutOfMemoryError with torch's words."""
@@ -236,7 +237,6 @@ class Memory:
             )
         self.allocated, self.peak = needed, max(self.peak, needed)
         self.reserved = max(self.reserved, math.ceil(needed / 2**20) << 20)
-        self.peak_reserved = max(self.peak_reserved, self.reserved)
 
     def free(self, size: int) -> None:
         """Free bytes, which stay reserved."""
@@ -247,16 +247,14 @@ class Memory:
         self.reserved = math.ceil(self.allocated / 2**20) << 20
 
     def reset(self, _device: object = None) -> None:
-        """Set the peaks to the current values."""
-        self.peak, self.peak_reserved = self.allocated, self.reserved
+        """Set the peak to the current value."""
+        self.peak = self.allocated
 
     def functions(self) -> Mapping[str, object]:
         """Return the functions of torch.cuda that ask it."""
         return {
             "memory_allocated": lambda *_: self.allocated,
             "max_memory_allocated": lambda *_: self.peak,
-            "memory_reserved": lambda *_: self.reserved,
-            "max_memory_reserved": lambda *_: self.peak_reserved,
             "reset_peak_memory_stats": self.reset,
             "empty_cache": self.empty,
             "mem_get_info": lambda *_: (self.size - self.reserved, self.size),
@@ -357,7 +355,6 @@ class InRealTime(Gpu):
             "reset_peak_memory_stats": lambda *_: None,
             "memory_allocated": lambda *_: 1 << 20,
             "max_memory_allocated": lambda *_: 3 << 20,
-            "max_memory_reserved": lambda *_: 2 << 20,
         }
         for name, value in of_torch.items():
             monkeypatch.setattr(torch.cuda, name, value)

@@ -8,7 +8,6 @@ import torch
 from torch.nn import functional as F  # noqa: N812 - PyTorch's own convention
 
 from bench.engine.pool import Pool
-from bench.measure import workload
 from bench.measure.devices import device
 from bench.measure.process_state import ProcessState
 from bench.measure.server import checked
@@ -51,14 +50,6 @@ def test_no_implementation_is_blamed_for_the_order_of_backends(
         assert (chosen, state.changes()) == ([1], "")
     finally:
         torch._C._set_sdp_priority_order(order)
-
-
-def test_a_process_that_was_forked_from_one_that_asked_cuda_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the cause, instead of a CUDA error at some later call. A CPU can be used there."""
-    monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: True)
-    workload.set_up(point())
-    with pytest.raises(RuntimeError, match="its parent queried CUDA before it forked"):
-        workload.set_up(point(device="cuda"))
 
 
 @pytest.mark.slow

@@ -15,13 +15,11 @@ from tests.store.disk import full_after
 
 
 def test_a_file_is_made_and_replaced(tmp_path: Path) -> None:
-    """Text, bytes and parts replace the old content, and no other file stays; names need not be UTF-8."""
+    """Text and bytes replace the old content, and no other file stays; names need not be UTF-8."""
     path = tmp_path / "file"
     for content, expected in (("ü\n", "ü\n".encode()), (b"second", b"second"), (os.fsdecode(b"a \xff"), b"a \xff")):
         files.replace(path, content)
         assert path.read_bytes() == expected
-    files.replace(path, iter([b"in ", b"parts"]))
-    assert path.read_bytes() == b"in parts"
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -73,13 +73,7 @@ def scores(point: Point) -> int:
     return point.num_heads * point.num_tokens * point.keys
 
 
-def inputs_bytes(point: Point) -> int:
-    """Return the bytes of the inputs of a call."""
-    return layer_of(point.layer).inputs(point) * ITEM_BYTES[point.dtype]
-
-
 def least_bytes(point: Point) -> int:
     """Return the bytes of inputs, weights and output, each moved once; the weights of a module count as 0."""
-    output = all_tokens(point) * point.channels
-    held = layer_of(point.layer).weights(point) + output
-    return inputs_bytes(point) + held * ITEM_BYTES[point.dtype]
+    of, output = layer_of(point.layer), all_tokens(point) * point.channels
+    return (of.inputs(point) + of.weights(point) + output) * ITEM_BYTES[point.dtype]
