@@ -117,15 +117,19 @@ def warm_up(
     timer: Timings,
     most_s: float = WARM_S,
     most_calls: Callable[[], float] = lambda: math.inf,
+    earlier_s: float = math.inf,
 ) -> Pace:
     """Call until two consecutive windows of timings agree or `most_s` is over, and return the pace for the samples.
 
-    A timing has at most `most_calls()` calls, which may decrease meanwhile.
+    A timing has at most `most_calls()` calls, which may decrease meanwhile. An earlier call of `earlier_s` seconds
+    counts as a window if a window is one timing.
     """
     deadline = perf_counter() + min(most_s, WARM_S)
     calls, per_call_s = _calibrate(call, timer, most_calls)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
     values = [per_call_s] if calls == 1 else []  # the calibration of a long call is already a timing
+    if values and window == 1:
+        values.insert(0, earlier_s)
     while not (settled := _settled(values, window)) and len(values) < WARM_TIMINGS:
         if len(values) >= 2 * window and perf_counter() > deadline:
             break

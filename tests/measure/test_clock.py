@@ -38,3 +38,11 @@ def test_a_warm_up_ends_when_two_windows_agree(values_s: list[float], calls: int
     pace = clock.warm_up(lambda: None, lambda *_: Timing(next(times_s, values_s[-1])))
     assert (pace.calls, pace.settled) == (calls, settled)
     assert not settled or pace == Pace(calls, values_s[-1], True)
+
+
+@pytest.mark.parametrize(("earlier_s", "needed"), [(0.1, 1), (5.0, 2)])
+def test_a_long_call_before_the_warm_up_counts(earlier_s: float, needed: int) -> None:
+    """Then one more call is enough; after a slow first call two are needed."""
+    taken = [Timing(0.1)] * needed
+    clock.warm_up(lambda: None, lambda *_: taken.pop(), earlier_s=earlier_s)
+    assert not taken
