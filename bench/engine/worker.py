@@ -38,9 +38,6 @@ SELECT_S = 3600.0
 POLL_S = 1.0
 """The seconds between two checks that a worker lives, on systems without pidfd."""
 
-LONGEST_BYTES = 1 << 26
-"""The most bytes of an event on the pipe."""
-
 EXCERPT_BYTES = 60
 LOG_END_BYTES = 1 << 14
 """The bytes that are read at the end of a log for its last line."""
@@ -144,7 +141,7 @@ class Worker:
         request nor a reply of its type.
         """
         first_done({self: heard}, timeout_s)
-        if not self._has_line:
+        if b"\n" not in self._buffer:
             if self._is_over:
                 raise self._ended()
             self._process.end()
@@ -170,16 +167,11 @@ class Worker:
                 return True
             self._stage, self._alive_s, self._buffer = event.stage, time.monotonic(), rest
             heard(event.stage)
-        return self._has_line or self._is_over or self.left_s(timeout_s) <= 0
+        return self._is_over or self.left_s(timeout_s) <= 0
 
     def left_s(self, timeout_s: float) -> float:
         """Return the seconds until the worker times out if it stays silent."""
         return self._alive_s + timeout_s - time.monotonic()
-
-    @property
-    def _has_line(self) -> bool:
-        """Whether a line has come, or too many bytes for one."""
-        return b"\n" in self._buffer or len(self._buffer) > LONGEST_BYTES
 
     def _read(self) -> None:
         """Read the worker's output so far, and note if no more will come.
@@ -187,7 +179,7 @@ class Worker:
         A child of the worker may keep the pipe open, so the worker's end is checked too, before the last reply is read.
         """
         has_ended = self._process.has_ended()
-        while not self._is_over and len(self._buffer) <= LONGEST_BYTES:
+        while not self._is_over:
             try:
                 chunk = self._pipe.recv(1 << 20, socket.MSG_DONTWAIT)
             except BlockingIOError:

@@ -254,7 +254,9 @@ class MeasuredCase:
         keys = request.keys
         self._move(request.core)
         if self._outputs is None:
-            self._outputs = self._memory_for(len(keys))
+            assert self._like is not None
+            number = kept_of(self.request.point, len(keys), self._pace.call_s)
+            self._outputs = TimedOutputs(self._subject, self._work, self._like, number)
         self._outputs.has_new = False
         sampled = self._timed.sample(keys, self._pace.calls, self._outputs)
         if self._states is not None:
@@ -266,12 +268,6 @@ class MeasuredCase:
         if self._outputs.has_new and self._inputs.are_edited():
             raise Incorrect(f"edited its input in place ({TIMED})")
         return sampled
-
-    def _memory_for(self, timings: int) -> TimedOutputs:
-        """Allocate memory for the outputs of timed calls, if samples have this many timings."""
-        assert self._like is not None
-        number = kept_of(self.request.point, timings, self._pace.call_s)
-        return TimedOutputs(self._subject, self._work, self._like, number)
 
     def finish(self, request: Finish) -> Outcome:
         """End the rounds: hand over the last outputs, measure the energy of a call, and look for late work."""
