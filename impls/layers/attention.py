@@ -32,8 +32,8 @@ class Attention(nn.Module):
     x `[B, N, dim]` -> y `[B, N, chan]`. If `num_kv_tokens` is given, keys and values come from the second input, a
     context `[B, M, context_dim]`. If items have different `lengths`, the last input is a boolean mask `[B, N]`, True at
     padding; with a core that takes packed items, x is `[1, T, dim]` and there is no such mask.
-    D is `chan / num_heads`; keys and values have `num_kv_heads` heads, each for a group of consecutive heads of
-    queries.
+    D is `chan / num_heads`; keys and values have `num_kv_heads` heads, a divisor of `num_heads`, each for a group of
+    consecutive heads of queries.
 
     `qk_norm` ("none", "rms", "layer") normalises queries and keys over D, with learned weights.
     The last s² of N tokens form the largest square grid that fits; tokens before it, such as a class token, have no
@@ -41,7 +41,6 @@ class Attention(nn.Module):
     "alibi") adds a bias by the positions of both. `window_size` splits the grid into windows of that many tokens per
     side; tokens attend within their window, and positions are relative to it.
     `mask` is "none" or "causal".
-    Raises ValueError if `chan` is not divisible by `num_heads`, or `num_heads` by `num_kv_heads`.
     Sources: timm's `Attention` (`timm/layers/attention.py`), and the ones that the functions below name.
     """
 
@@ -72,10 +71,6 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads or num_heads
-        if chan % num_heads or num_heads % self.num_kv_heads:
-            raise ValueError(
-                f"chan must be divisible by num_heads and this by num_kv_heads, got {chan}, {num_heads}, {num_kv_heads}"
-            )
         width = chan // num_heads
         kv_chan = self.num_kv_heads * width
         self.scale = width**-0.5 if qk_scale is None else qk_scale
@@ -176,8 +171,6 @@ def axial_angles(tokens: int, width: int) -> Tensor:
     Source: timm's `RotaryEmbeddingCat` with `in_pixels=False` (`timm/layers/pos_embed_sincos.py`).
     """
     side, bands = math.isqrt(tokens), width // 4
-    if width % 4:
-        raise ValueError(f"the width of a head must be a multiple of 4 for axial rotary embeddings, got {width}")
     frequencies = ROPE_BASE ** -(torch.arange(bands, dtype=torch.float32) / bands)
     places = torch.arange(side, dtype=torch.float32)[:, None] * frequencies  # [s, D/4]
     rows, columns = places[:, None].expand(-1, side, -1), places[None].expand(side, -1, -1)

@@ -16,10 +16,10 @@ GAMMA = 0.5
 class ConvSelfAttention(nn.Module):
     """Attention over the pixels of a map; the result is added to the map with a learned weight, initially 0.
 
-    x `[B, C, height, width]` -> y of the same shape; each pixel is a token, queries and keys are C // 8 wide.
+    x `[B, C, height, width]`, C at least 8 -> y of the same shape; each pixel is a token, queries and keys are C // 8
+    wide.
     `mask` is "none" or "causal": then a pixel attends to itself and those before it, row by row.
     With `gamma` = 0 the layer returns x exactly.
-    Raises ValueError if `in_channels` is below 8, because there would be no key channel.
     Source: a notebook on QKV attention for images, after SAGAN (Zhang et al. 2018, arXiv 1805.08318),
     which has no scale.
     """
@@ -30,8 +30,6 @@ class ConvSelfAttention(nn.Module):
     def __init__(self, in_channels: int, mask: str = NO_MASK) -> None:
         super().__init__()
         key_channels = in_channels // KEY_SHARE
-        if key_channels < 1:
-            raise ValueError(f"in_channels must be at least {KEY_SHARE} to leave a key channel, got {in_channels}")
         self.scale = key_channels**-0.5
         self.q = nn.Conv2d(in_channels, key_channels, kernel_size=1)
         self.k = nn.Conv2d(in_channels, key_channels, kernel_size=1)

@@ -16,7 +16,7 @@ class PatchAttention(nn.Module):
     x `[B, in_channels, height, width]` -> y `[B, N, embed_dim]`; N is the number of patches, row by row.
     `mask` is "none" or "causal": then a patch attends to itself and those before it.
     The source takes `heads` but never uses it; with one head this layer computes the source's function.
-    Raises ValueError if `embed_dim` is not divisible by `heads`, or a side of the image not by `patch_size`.
+    `heads` must divide `embed_dim`. Raises ValueError if a side of the image is not divisible by `patch_size`.
     Source: a notebook on QKV attention for images, after Dosovitskiy et al. 2020 (arXiv 2010.11929).
     """
 
@@ -32,8 +32,6 @@ class PatchAttention(nn.Module):
         mask: str = NO_MASK,
     ) -> None:
         super().__init__()
-        if heads < 1 or embed_dim % heads:
-            raise ValueError(f"embed_dim must be divisible by heads, got embed_dim={embed_dim}, heads={heads}")
         self.patch_size = patch_size
         self.heads = heads
         self.scale = (embed_dim // heads) ** -0.5

@@ -15,10 +15,9 @@ class ViTAttention(nn.Module):
     x `[B, N, dim]` -> y `[B, N, chan]`. If items have different `lengths`, the second input is a boolean mask `[B, N]`,
     True at padding; with a core that takes packed items, x is `[1, T, dim]` and there is no such mask.
     The skip adds v, not x, because `dim` may differ from `chan`.
-    `qk_scale` multiplies the queries; None means `D**-0.5` with `D = chan / num_heads`.
+    `qk_scale` multiplies the queries; None means `D**-0.5` with `D = chan / num_heads`, a whole number.
     `mask` is "none" or "causal": then a token attends to itself and those before it.
     The source writes `qk_scale or D**-0.5`, so 0.0 means the default there; here it means 0.0.
-    Raises ValueError if `chan` is not divisible by `num_heads`.
     Source: LANL vision_transformers_explained, `modules/attention.py`, after T2T-ViT (arXiv 2101.11986).
     """
 
@@ -35,8 +34,6 @@ class ViTAttention(nn.Module):
         lengths: str = FIXED,
     ) -> None:
         super().__init__()
-        if num_heads < 1 or chan % num_heads:
-            raise ValueError(f"chan must be divisible by num_heads, got chan={chan}, num_heads={num_heads}")
         self.num_heads = num_heads
         self.scale = (chan // num_heads) ** -0.5 if qk_scale is None else qk_scale
         self.qkv = nn.Linear(dim, 3 * chan, bias=qkv_bias)
