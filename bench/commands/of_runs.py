@@ -23,8 +23,7 @@ from bench.plan.errors import CannotWrite, NotComparable, WrongRequest, refusing
 from bench.plan.statuses import BAD, FINE
 from bench.plan.sweep import Sweep
 from bench.plan.verdicts import named
-from bench.show import columns
-from bench.show.comparison import across
+from bench.show import across, columns
 from bench.show.comparison import report as comparison
 from bench.show.doubts import control_warning
 from bench.show.results import results

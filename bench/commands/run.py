@@ -96,10 +96,9 @@ def _told(run: "Run", fail_on: tuple[str, ...] | None, *, is_quiet: bool) -> int
     """Print the end of a run, draw the pictures, write the page, and return the status."""
     if not run.contents.records:
         return FINE
-    from bench.show import rows, summary
+    from bench.show import across, rows, summary
     from bench.show.answer import points_of
     from bench.show.blocks import QUIET, Lines
-    from bench.show.comparison import across
 
     saved, shown, baseline = run.saved, console(), run.sweep.baseline
     end = [*summary.blocks(saved.whole, baseline, run.sweep, is_brief=is_quiet)]

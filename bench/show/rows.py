@@ -90,3 +90,9 @@ def half_precision(points: Iterable[Point], here: Environment) -> list[str]:
 def process_count(rows: Iterable[Row]) -> str:
     """Return the number or range of processes per row: `3 processes`; empty if none measured them."""
     return counted([row["processes"] for row in rows if row["processes"]], "process", "processes")
+
+
+def time(row: Row) -> str:
+    """Return the time of a row, or its status if it isn't ok; empty for an empty row."""
+    status = row.get("status")
+    return units.seconds(row["latency_s"]) if status == "ok" else status or ""

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from bench.analyse.change import Change
-from bench.analyse.rows import Row
 from bench.plan import verdicts
 from bench.show import blocks
 from bench.show.blocks import Column
 from bench.show.text import LONGEST_NAME, names
-from bench.store import units
 
 TONES = {
     verdicts.DIFFERENT: blocks.BAD,
@@ -32,9 +30,3 @@ def labels(changes: Iterable[Change]) -> Callable[[Change], str]:
     points = dict.fromkeys(change.point for change in changes)
     named = names(points, LONGEST_NAME) if len(points) > 1 else dict.fromkeys(points, "")
     return lambda change: named[change.point]
-
-
-def time(row: Row) -> str:
-    """Return the time of a side, or its status if it isn't ok; empty if the side has no such row."""
-    status = row.get("status")
-    return units.seconds(row["latency_s"]) if status == "ok" else status or ""

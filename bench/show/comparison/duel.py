@@ -17,8 +17,8 @@ from bench.plan.verdicts import DIFFERENT, EQUIVALENT, FASTER, LOST, NOT_MEASURE
 from bench.show import intervals
 from bench.show.answer import bound_by_host
 from bench.show.blocks import BAD, HEAD, PLAIN, QUIET, WARNING, Block, Code, Column, Folded, Lines, Table, right
-from bench.show.comparison.changes import VERDICT, labels, time
-from bench.show.rows import reason
+from bench.show.comparison.changes import VERDICT, labels
+from bench.show.rows import reason, time
 from bench.show.text import capital, memory_setting, share_of, shared
 from bench.stats.estimates import Interval
 from bench.store import units

@@ -14,8 +14,8 @@ from bench.analyse.comparison import excluded, frame, no_longer_to_use
 from bench.plan import verdicts
 from bench.plan.verdicts import EVENTS, FASTER, NEWLY_FAILING, SLOWER
 from bench.show.blocks import BAD, HEAD, QUIET, Block, Column, Lines, Table
-from bench.show.comparison.changes import VERDICT, labels, time
-from bench.show.rows import reason
+from bench.show.comparison.changes import VERDICT, labels
+from bench.show.rows import reason, time
 from bench.show.text import capital, counted, first, shared
 from bench.store import units
 

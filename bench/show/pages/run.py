@@ -17,14 +17,13 @@ from bench.analyse.flags import flags, legend
 from bench.analyse.rows import Row, measured
 from bench.plan.errors import WrongRequest
 from bench.plan.invocation import COMMAND, short, without_options
-from bench.show import answer, doubts, failures, summary
+from bench.show import across, answer, doubts, failures, summary
 from bench.show import profile as show
 from bench.show.blocks import QUIET, WARNING, Block, Code, Lines, Table, definitions
 from bench.show.charts import catalogue
 from bench.show.charts.sheet import Picture
 from bench.show.charts.stages import by_point
 from bench.show.columns import of_page
-from bench.show.comparison import across
 from bench.show.rows import against_data_sheets, gpu_state
 from bench.store import files, units
 from bench.store.environment import VARIABLES, Environment

@@ -10,7 +10,7 @@ from bench.analyse.analysed_run import AnalysedRun
 from bench.plan.across import text
 from bench.show import intervals
 from bench.show.blocks import QUIET, Block, Column, Lines, Table, right
-from bench.show.comparison.changes import time
+from bench.show.rows import time
 from bench.show.text import LONGEST_NAME, names
 from bench.store import units
 from bench.store.table import FILE, of_rows
