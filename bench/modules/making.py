@@ -149,7 +149,8 @@ def _unused(name: Name, make_it: Callable[..., Any], columns: Columns, given: Ma
         value = columns.get(column)
         if column in taken or value in (None, 1, *name.options.values()):
             continue
-        near = [each for each in parameters if part in each and each not in given][:1]
+        may_mean = [each for each in parameters if part in each or IF_OPEN.get(each) == column]
+        near = [each for each in may_mean if each not in given][:1]
         hint = "".join(f"{with_option(name.text, each, str(value))} sets {each}; " for each in near)
         lines.append(f"{column} = {value} sets nothing; {hint}{name.base} takes {', '.join(parameters) or 'nothing'}")
     return lines

@@ -83,7 +83,7 @@ def point_table(points: Sequence[At], baseline: str | None, most: int = MOST_LIN
     left = len({line.at.label for line in lines[most:] if line.other is None})
     within = _of_row(named("slowdown_high", baseline))
     notes = [WITHIN] * any(map(within.text, lines)) + [symbols([at.point for at in points])] * (not is_alone)
-    notes += memory_setting([at.point for at in begun])
+    notes += memory_setting([line.at.point for line in lines if line.row])
     columns = [
         *([] if is_alone else [Column("point", Line.label)]),
         Column(

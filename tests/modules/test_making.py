@@ -80,6 +80,11 @@ def of_count(dim: int, heads_count: int = 4, bias: bool = True) -> Got:
     return Got(dim=dim, heads_count=heads_count, bias=bias)
 
 
+def of_h(dim: int, h: int = 4) -> Got:
+    """Return heads by a name that means the column only without a default."""
+    return Got(dim=dim, h=h)
+
+
 def any_keyword(**others: Any) -> Got:
     """Return all keyword arguments."""
     return Got(**others)
@@ -250,6 +255,7 @@ TAKES = f"{HERE}:of_count takes dim, heads_count, bias"
     ("name", "columns", "said"),
     [
         ("of_count", {}, f"num_heads = 4 sets nothing; {HERE}:of_count[heads_count=4] sets heads_count; {TAKES}"),
+        ("of_h", {}, f"num_heads = 4 sets nothing; {HERE}:of_h[h=4] sets h; {HERE}:of_h takes dim, h"),
         ("of_count[heads_count=3]", {}, f"num_heads = 4 sets nothing; {TAKES}"),
         ("of_count[heads_count=4]", {}, ""),
         ("of_count", {"num_heads": 1}, ""),
