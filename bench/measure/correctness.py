@@ -59,7 +59,9 @@ def compare_timed(work: Workload, check: Check, kept: Sequence[tuple[TimedCall, 
             targets = reference.of_call(work, check, call)
             results += _compared(work, tensors, targets, range(work.point.batch), TIMED)
         else:
-            results += _compared_item(work, tensors, next(of_items), call.item)
+            for name, tensor, target in zip(work.names, tensors, next(of_items), strict=False):
+                what = f"{name} of item {call.item} ({TIMED})"
+                results.append(_compare(work, what, tensor[None], target, [call.item]))
     nothing = CheckResult(0.0, check.targets[0].tolerance)
     return max(results, key=lambda result: result.severity, default=nothing)
 
@@ -71,14 +73,6 @@ def _compared(
     for number, (name, tensor, target) in enumerate(zip(work.names, tensors, targets, strict=False)):
         of_items, of = (tensor[[*items]], items) if number < work.by_item else (tensor, ())
         yield _compare(work, f"{name} ({check})", of_items, target, of)
-
-
-def _compared_item(
-    work: Workload, tensors: Sequence[Tensor], targets: Sequence[Target], item: int
-) -> Iterator[CheckResult]:
-    """Yield the result of each tensor of one item of a timed call."""
-    for name, tensor, target in zip(work.names, tensors, targets, strict=False):
-        yield _compare(work, f"{name} of item {item} ({TIMED})", tensor[None], target, [item])
 
 
 def _not_finite(check: Check, name: str) -> CheckResult:
