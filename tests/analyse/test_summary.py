@@ -152,12 +152,6 @@ def test_cold_compilation_is_the_first_without_the_cache(seconds: Any, cached: A
     assert only(*records)["compile_cold_s"] == 17.0
 
 
-def test_error_is_the_largest_of_all_processes() -> None:
-    """A process without a figure hides no other one's."""
-    records = [measured("sdpa", number, error=value) for number, value in enumerate([1e-7, None, 3e-7, 2e-7])]
-    assert only(*records)["error"] == 3e-7
-
-
 # speed-ups
 
 
