@@ -49,10 +49,6 @@ OF_COMMANDS = {
     "advise timm:vit[depth": (2, "a name with options must read name[option=value,option=value], got 'timm:vit[depth'"),
     "advise timm:vit_small_patch16_224 --mode backward": (2, "--mode backward must be inference, forward or train, "),
     "duel": (2, "a duel takes two sides that differ in their implementation, --layer, --checkout or --python; "),
-    "duel eager": (
-        2,
-        "a duel takes two sides that differ in their implementation, --layer, --checkout or --python, ",
-    ),
     "duel eager --checkout nowhere@main --checkout .": (2, "--checkout nowhere@main must be a folder, or FOLDER@REV"),
     "duel eager sdpa --allow 2": (2, "--allow 2 must be a share from 0 to below 1, such as 2% or 0.02"),
     "duel eager sdpa --layer nomodule:A --layer nomodule:B": (
