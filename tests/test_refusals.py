@@ -26,18 +26,10 @@ OF_COMMANDS = {
     "show": (2, "the following arguments are required: RUN"),
     "show nowhere": (2, NOWHERE),
     "show race --where x>1": (2, "unknown column 'x'; expected one of the columns in results/README.md"),
-    "show race --where num_tokens": (
-        2,
-        "--where 'num_tokens' must be columns compared by ==, !=, <, <=, >, >=, in, joined by and, or, not, such as ",
-    ),
     "show race --top 0": (2, "--top 0 must be at least 1"),
     "show foreign.csv": (2, "foreign.csv is not a results file: the column schema_version is missing"),
     "compare quick sawtooth": (3, "BASE and NEW share no case: layer is vit in BASE and core in NEW"),
     "compare race runtimes": (3, "BASE and NEW were measured under different conditions: cpu_flags: "),
-    "compare quick race --fail-on fast": (
-        2,
-        "unknown verdict 'fast'; expected one of slower, newly-failing, missing, ",
-    ),
     "compare quick race --margin=-0.1": (2, "margin = -0.1 must be a share of at least 0, such as 0.01 for 1%"),
     "compare quick quick --to no/such/file": (2, "no/such/file can't be written: No such file or directory"),
     "compare quick race --margin x": (2, "--margin x must be a share such as 2% or 0.02"),
