@@ -1,7 +1,6 @@
 """The command line: its commands, their output, and exit statuses."""
 
 import argparse
-import itertools
 import os
 import shutil
 import subprocess
@@ -18,10 +17,9 @@ from bench.plan.case import Case
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest
 from bench.plan.statuses import BROKEN_PIPE, INTERRUPTED, UNMEASURED
 from bench.store import profile as store
+from tests.make import runs
 from tests.make.points import point
 from tests.make.profiles import graph
-from tests.make.records import measured
-from tests.make.runs import saved
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,16 +28,8 @@ Printed = Callable[..., str]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Return a run in which sdpa takes half of eager's time at two points."""
-    times = {"eager": 1.0, "sdpa": 0.5}
-    return saved(
-        tmp_path / "run",
-        [
-            measured(Case(point(num_tokens=tokens), name), process, value)
-            for process, tokens in itertools.product(range(6), (5, 7))
-            for name, value in times.items()
-        ],
-    )
+    """Return a run of two points."""
+    return runs.of(tmp_path / "run", [Case(point(num_tokens=n), name) for n in (5, 7) for name in ("eager", "sdpa")])
 
 
 # commands
@@ -174,14 +164,6 @@ def test_list_names_all_that_can_be_asked_for(printed: Printed) -> None:
         assert words in output
     for words in ("mha_weights", "no (1)", "not written for this one", "t2t_stage_1", "N=577 C=768 H=12"):
         assert words in output
-
-
-def test_show_prints_every_row_and_what_to_use(run: Path, printed: Printed) -> None:
-    """A run folder and its results.csv name the same."""
-    output = printed("show", run)
-    assert printed("show", run / "results.csv").count("sdpa, fastest") == 2
-    assert output.count("sdpa, fastest") == 2
-    assert "2.00x" in output
 
 
 def test_plot_draws_from_the_csv_alone(run: Path, tmp_path: Path, printed: Printed) -> None:

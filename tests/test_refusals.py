@@ -26,18 +26,10 @@ OF_COMMANDS = {
     "show": (2, "the following arguments are required: RUN"),
     "show nowhere": (2, NOWHERE),
     "show race --where x>1": (2, "unknown column 'x'; expected one of the columns in results/README.md"),
-    "show race --where num_tokens": (
-        2,
-        "--where 'num_tokens' must be columns compared by ==, !=, <, <=, >, >=, in, joined by and, or, not, such as ",
-    ),
     "show race --top 0": (2, "--top 0 must be at least 1"),
     "show foreign.csv": (2, "foreign.csv is not a results file: the column schema_version is missing"),
     "compare quick sawtooth": (3, "BASE and NEW share no case: layer is vit in BASE and core in NEW"),
     "compare race runtimes": (3, "BASE and NEW were measured under different conditions: cpu_flags: "),
-    "compare quick race --fail-on fast": (
-        2,
-        "unknown verdict 'fast'; expected one of slower, newly-failing, missing, ",
-    ),
     "compare quick race --margin=-0.1": (2, "margin = -0.1 must be a share of at least 0, such as 0.01 for 1%"),
     "compare quick quick --to no/such/file": (2, "no/such/file can't be written: No such file or directory"),
     "compare quick race --margin x": (2, "--margin x must be a share such as 2% or 0.02"),
@@ -49,10 +41,6 @@ OF_COMMANDS = {
     "advise timm:vit[depth": (2, "a name with options must read name[option=value,option=value], got 'timm:vit[depth'"),
     "advise timm:vit_small_patch16_224 --mode backward": (2, "--mode backward must be inference, forward or train, "),
     "duel": (2, "a duel takes two sides that differ in their implementation, --layer, --checkout or --python; "),
-    "duel eager": (
-        2,
-        "a duel takes two sides that differ in their implementation, --layer, --checkout or --python, ",
-    ),
     "duel eager --checkout nowhere@main --checkout .": (2, "--checkout nowhere@main must be a folder, or FOLDER@REV"),
     "duel eager sdpa --allow 2": (2, "--allow 2 must be a share from 0 to below 1, such as 2% or 0.02"),
     "duel eager sdpa --layer nomodule:A --layer nomodule:B": (

@@ -64,9 +64,10 @@ def test_a_gpu_has_a_default_sweep_of_its_own() -> None:
 
 
 def test_effort_can_be_changed() -> None:
-    """The command line replaces processes, bound, time and budget in the file."""
-    line = "--processes 7 --budget-s 1.5 --within 60s --bound 5% --timeout-s 9"
-    assert asked(line).effort == Effort(processes=7, budget_s=1.5, race=True, bound=0.05, within_s=60, timeout_s=9.0)
+    """The command line replaces processes, bound, time and budget in the file; more threads than cores are allowed."""
+    line = "--processes 7 --budget-s 1.5 --within 60s --bound 5% --timeout-s 9 --threads 64 --oversubscribe"
+    effort = Effort(processes=7, budget_s=1.5, race=True, bound=0.05, within_s=60, timeout_s=9.0, oversubscribe=True)
+    assert asked(line).effort == effort
 
 
 # what can't be met
@@ -80,13 +81,6 @@ def test_all_mistakes_are_in_one_message() -> None:
     assert "'all'" in status
     lines = sorted(refusal(asked, "--bound low --within soon --num-heads six").splitlines())
     assert [line.partition(" must")[0] for line in lines] == ["--bound low", "--num-heads six", "--within soon"]
-
-
-def test_more_threads_than_cores_can_be_insisted_on() -> None:
-    """With --oversubscribe they are measured, and the run knows that it was asked for."""
-    sweep = asked("--threads 64 --oversubscribe")
-    assert {each.threads for each in sweep.points} == {64}
-    assert sweep.effort.oversubscribe
 
 
 def test_statuses_that_fail_a_point() -> None:

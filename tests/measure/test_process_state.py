@@ -1,6 +1,7 @@
 """The state of the process: every change of it is seen and said in words, and nothing is put back."""
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -12,7 +13,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bench.measure import clock
 from bench.measure.process_state import ProcessState, kept
-from tests.children import in_child
 
 _mkldnn: Any = torch.backends.mkldnn
 CHANGES: dict[str, Callable[[], object]] = {
@@ -41,6 +41,27 @@ _entered: list[Any] = []
 def _enter(mode: Any) -> None:
     _entered.append(mode)  # which leaves the mode when it is forgotten
     mode.__enter__()
+
+
+def in_child(function: Callable[[], str]) -> str:
+    """Return the text that a function returns in a forked child, or how it failed there: its exception, or a signal.
+
+    It must not compute with torch, whose threads don't exist in a fork.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            text = function()
+        except BaseException as error:
+            text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        os.write(writer, text.encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        text = file.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return f"ended by {signal.Signals(-status).name}" if status < 0 else text
 
 
 @pytest.mark.parametrize("name", CHANGES)

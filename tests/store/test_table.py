@@ -88,14 +88,6 @@ def test_values_and_types_come_back(tmp_path: Path, column: str, kind: str, valu
     assert loaded[column].tolist() == [*values, pd.NA]
 
 
-def test_what_does_not_apply_is_empty(tmp_path: Path) -> None:
-    """A number that doesn't apply is an empty cell, and neither 0 nor a word."""
-    header, cells = saved(tmp_path, row(status="oom", latency_s=None, speedup_low=float("nan")))
-
-    assert [cells[header.index(name)] for name in ("latency_s", "speedup_low", "energy_j")] == [""] * 3
-    assert cells[header.index("status")] == "oom"
-
-
 def test_what_the_analysis_alone_needs_is_in_no_file(tmp_path: Path) -> None:
     """It is in the table of a journal, and empty in one that was read from a file."""
     table.save(make.table(row(peak_bytes=1024, settled=True)), tmp_path)

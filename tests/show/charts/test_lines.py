@@ -101,9 +101,3 @@ def test_what_failed_is_told_below() -> None:
     assert {name.split()[0] for name in ends(latency)} == {*NAMES}
     line = next(each for each in main(latency).lines if each.get_label() == "sdpa")
     assert [bool(y == y) for y in np.asarray(line.get_ydata())] == [True, False, True, True]
-
-
-def test_nothing_measured_has_no_picture() -> None:
-    """Nor has a single point."""
-    fates: dict[Case, Fate] = {Case(at, name): ("oom", "") for at in FOUR for name in NAMES}
-    assert tokens(fates) == pictures(results([Case(FOUR[0], name) for name in NAMES])) == {}
