@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
-from unittest.mock import patch
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -82,6 +81,8 @@ def warm(request: Warm) -> None:
 
 def _compile_once() -> None:
     """Compile a small function without threads or a GPU, because a process that has used either can't be forked."""
+    from unittest.mock import patch
+
     from torch._inductor import config
 
     no_gpu = RuntimeError("the server uses no GPU")
