@@ -30,8 +30,8 @@ from bench.store.record import SCHEMA_VERSION, STATUSES, Record, Samples
 from bench.store.table import COLUMNS
 
 FLAGGED_PER_S = 20
-"""A sample with more involuntary context switches per second is flagged. A switch may cost a millisecond, so 20 per
-second are the 2 % that a quick sweep aims at. An idle machine had 3 per second.
+"""A sample with more involuntary context switches per second and thread is flagged. A switch may cost a millisecond, so
+20 per second are the 2 % that a quick sweep aims at. An idle machine had 3 per second.
 
 A sample with fewer switches than timings isn't flagged: its value is the least timing, and one is undisturbed."""
 
@@ -327,5 +327,6 @@ def flagged(samples: Samples, point: Point, calls: int = 1) -> Iterator[bool]:
     A timing of the samples is the mean of this many calls.
     """
     for timings, switches, share in zip(samples.timings_s, samples.switches, samples.others, strict=True):
-        interrupted = switches >= len(timings) and switches > FLAGGED_PER_S * sum(timings) * calls
+        most = FLAGGED_PER_S * sum(timings) * calls * point.threads
+        interrupted = switches >= len(timings) and switches > most
         yield point.timing == HOST and (interrupted or share > BUSY_SHARE)

@@ -117,22 +117,24 @@ def test_what_nothing_joins_comes_last_by_its_time_and_without_a_standing() -> N
 
 
 @pytest.mark.parametrize(
-    ("samples", "flagged"),
+    ("samples", "flagged", "of_two_threads"),
     [
-        ([samples(1.0, 1.0, switches=(0, 40)), samples(0.01, 1.0, 1.0, switches=(1, 1, 0))], 0.4),
-        ([Samples((0, 1, 2, 3), ((0.01,) * 3,) * 4, switches=(0, 1, 2, 3), others=(0,) * 4)], 0.25),
-        ([Samples((0, 1, 2), ((1.0,),) * 3, (0,) * 3, others=(0.5, 0.1, 1.0))], 2 / 3),
+        ([samples(1.0, 1.0, switches=(0, 40)), samples(0.01, 1.0, 1.0, switches=(1, 1, 0))], 0.4, 0.2),
+        ([Samples((0, 1, 2, 3), ((0.01,) * 3,) * 4, switches=(0, 1, 2, 3), others=(0,) * 4)], 0.25, 0.25),
+        ([Samples((0, 1, 2), ((1.0,),) * 3, (0,) * 3, others=(0.5, 0.1, 1.0))], 2 / 3, 2 / 3),
     ],
     ids=["switches", "timings", "others"],
 )
-def test_a_sample_is_flagged_that_was_disturbed(samples: list[Samples], flagged: float) -> None:
-    """More than twenty switches a second are a neighbour, and so is half a core in use.
+def test_a_sample_is_flagged_that_was_disturbed(samples: list[Samples], flagged: float, of_two_threads: float) -> None:
+    """More than twenty switches a second of each thread are a neighbour, and so is half a core in use.
 
     Of three timings the least counts: two switches leave one of them undisturbed, three may not. None of that moves the
     time of a GPU.
     """
     records = [measured("eager", process, of=of, calls_per_timing=1) for process, of in enumerate(samples)]
     assert only(*records)["flagged_share"] == pytest.approx(flagged)
+    of_two = [dataclasses.replace(each, case=case("eager", threads=2)) for each in records]
+    assert only(*of_two)["flagged_share"] == pytest.approx(of_two_threads)
     of_gpu = [dataclasses.replace(each, case=case("eager", device="cuda", timing="device-hot")) for each in records]
     assert only(*of_gpu)["flagged_share"] == 0
 
