@@ -53,6 +53,6 @@ def table(run: AnalysedRun) -> pd.DataFrame:
 def _ratio(of: Setting) -> str:
     if of.point == of.first:
         return "baseline"
-    if of.is_disturbed:
-        return "disturbed"
-    return "" if math.isnan(of.ratio.value) else intervals.ratio(of.ratio, DECIMALS)
+    if math.isnan(of.ratio.value):
+        return ""
+    return intervals.ratio(of.ratio, DECIMALS) + " disturbed" * of.is_disturbed
