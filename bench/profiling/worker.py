@@ -1,5 +1,6 @@
 """The process that profiles one case with torch.profiler, apart from all timing."""
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,6 +72,7 @@ def _profile(case: Case, path: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    gc.enable()
     compilation.name_kernels()
     die_with_parent()
     serve({Trace: trace}, Channel(int(sys.argv[1])))

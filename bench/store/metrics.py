@@ -149,8 +149,8 @@ _TABLE = (
     Metric("calls_per_timing", kind=int, unit=Unit.COUNT, reported=True, only_ok=True, combined=_median,
         meaning="calls between two clock readings"),
     Metric("flagged_share", unit=Unit.SHARE,
-        meaning="share of disturbed samples: over 20 involuntary context switches a second and thread, or other processes used "
-        "over a quarter of the free cores"),
+        meaning="share of disturbed samples: over 20 involuntary context switches a second and thread, or other "
+        "processes used over a quarter of the free cores"),
     Metric("settled", kind=bool, reported=True, only_ok=True, combined=_all,
         meaning="whether warm-up reached a steady state"),
     Metric("host_s", unit=Unit.SECONDS, reported=True, only_ok=True, combined=_median,
