@@ -72,9 +72,9 @@ LINES: dict[str, int] = {
     "bench.show.charts": 785,
     "bench.show.pages": 160,
     "bench.modules": 2840,
-    "bench.measure": 4585,
+    "bench.measure": 4580,
     "bench.engine": 2975,
-    "bench.profiling": 560,
+    "bench.profiling": 565,
     "bench.commands": 1850,
     "bench": 290,
 }
