@@ -34,6 +34,11 @@ def from_zeros(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return biased_as_written(own.to(q.dtype), k, v)
 
 
+def in_float32(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Return the same by a product with a matrix of torch's default dtype, in float32."""
+    return biased_as_written((torch.eye(q.shape[-2]) @ q.float()).to(q.dtype), k, v)
+
+
 def distance(tokens: int) -> Tensor:
     """Return how far tokens are from each other, as a float32."""
     return (torch.arange(tokens)[:, None] - torch.arange(tokens)).abs().float()
@@ -80,6 +85,7 @@ CORES: dict[str, Core] = {
         biased,
         biased_as_written,
         from_zeros,
+        in_float32,
         hidden,
         overflowing,
         checking,

@@ -17,29 +17,34 @@ from bench.store.record import Record
 
 @dataclass(frozen=True)
 class Setting:
-    """A row at a point; `ratio` is how many times as fast it is as at the first point of the group, unknown there."""
+    """A row at a point, and its implementation's `base` at the first point of the group.
+
+    `ratio` is how many times as fast it is as the base, unknown for the base itself.
+    """
 
     row: Row
     point: Point
+    base: Row
     first: Point
     ratio: Interval = UNKNOWN
 
     @property
     def is_disturbed(self) -> bool:
         """Whether other processes may have biased the ratio."""
-        return is_biased({**self.row, "speedup": self.ratio.value})
+        return any(is_biased({**row, "speedup": self.ratio.value}) for row in (self.row, self.base))
 
 
 def settings(run: AnalysedRun) -> list[Setting]:
     """Return the rows of each group by implementation, then by value; none of a run that isn't across a column.
 
-    Raises WrongRequest if points don't differ in the column alone.
+    Points that the run hasn't reached are left out.
     """
-    column = run.planned.across if run.planned else ""
-    if not column:
+    if run.planned is None or not run.planned.across:
         return []
+    reached = {*run.summary}
+    wanted = groups(run.planned.points, run.planned.across)
     records = grouped((each for each in run.records if each.status == "ok"), lambda each: each.case)
-    found = [(group, _values(records, group)) for group in groups([*run.summary], column)]
+    found = [(group, _values(records, group)) for group in wanted if reached.issuperset(group)]
     pooled = prior([values for _, values in found])
     told = [each for group, values in found for each in _settings(run, group, values, pooled)]
     return told if any(math.isfinite(each.ratio.value) for each in told) else []
@@ -60,4 +65,4 @@ def _settings(run: AnalysedRun, group: Sequence[Point], values: Values, pooled: 
             ratio, pair = UNKNOWN, (f"{number} {name}", f"0 {name}")
             if number and of and {*pair} <= {*of.names}:
                 ratio = interval(of.speedup(*pair)).exp()
-            yield Setting(row, point, group[0], ratio)
+            yield Setting(row, point, rows.get((group[0], name), row), group[0], ratio)

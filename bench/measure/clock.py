@@ -27,6 +27,9 @@ class Void(Exception):  # noqa: N818 - it is no error: the timing is repeated
 LEAST_TIMING_S = 1e-3
 """The least seconds of a timing; its two readings of the clock take 0.1 µs, or some µs on a slow virtual machine."""
 
+SLOW_START = 2.0
+"""A call before the warm-up doesn't count if it took more than this many times as long, because it made or compiled."""
+
 WINDOWS = ((0.005, 5), (0.02, 3), (math.inf, 1))
 """Pairs of the longest seconds per call and the timings in a warm-up window. The first calls are made before it."""
 
@@ -128,7 +131,7 @@ def warm_up(
     calls, per_call_s = _calibrate(call, timer, most_calls)
     window = next(timings for longest_s, timings in WINDOWS if per_call_s <= longest_s)
     values = [per_call_s] if calls == 1 else []  # the calibration of a long call is already a timing
-    if values and window == 1:
+    if values and window == 1 and earlier_s <= SLOW_START * per_call_s:
         values.insert(0, earlier_s)
     while not (settled := _settled(values, window)) and len(values) < WARM_TIMINGS:
         if len(values) >= 2 * window and perf_counter() > deadline:

@@ -63,7 +63,7 @@ class _BehindHold(Timer):
     """
 
     def __init__(self, *, is_cold: bool, hold_s: float = LEAST_HOLD_S) -> None:
-        super().__init__(synchronize)
+        super().__init__()
         self.most_calls = MOST_CALLS
         self._is_cold = is_cold
         self._hold_s = max(LEAST_HOLD_S, hold_s)

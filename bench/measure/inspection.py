@@ -5,7 +5,7 @@ A runtime other than torch reports its operators itself, because torch's profile
 
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,19 +71,24 @@ class Inspection:
 
 
 def inspect(call: Callable[[], object], device: Device) -> Inspection:
-    """Inspect two calls: one for kernels, and one for memory, because a profile of all threads has no allocations.
+    """Inspect two calls: one for kernels, and one for memory, because a profile of all threads has no allocations."""
+    events = profiled(call, device)
+    is_spread = device.kind.is_in_host_memory and any(map(_is_in_another_thread, events))
+    return Inspection(kernels(events, device.kind), None if is_spread else device.peak_bytes(call))
 
-    It uses the profiler underneath torch.profiler, because that imports the compiler for more than a second.
+
+def profiled(call: Callable[[], object], device: Device) -> Sequence[Any]:
+    """Return the profiler's events of one call, in all threads of the host.
+
+    It is the profiler underneath torch.profiler, because that imports the compiler for more than a second.
     """
     clock.prepare(call, 1)
-    on, is_host = "cuda" if ProfilerActivity.CUDA in device.activities else None, device.kind.is_in_host_memory
-    config = _ExperimentalConfig(profile_all_threads=is_host)
+    on = "cuda" if ProfilerActivity.CUDA in device.activities else None
+    config = _ExperimentalConfig(profile_all_threads=device.kind.is_in_host_memory)
     with profile(use_device=on, use_kineto=True, experimental_config=config) as profiler:
         call()
         device.synchronize()
-    events = profiler.function_events or []
-    is_spread = is_host and any(map(_is_in_another_thread, events))
-    return Inspection(kernels(events, device.kind), None if is_spread else device.peak_bytes(call))
+    return profiler.function_events or []
 
 
 def metrics(call: Callable[[], object], subject: Subject, work: Workload) -> dict[str, Any]:

@@ -209,8 +209,8 @@ class MeasuredCase:
             metrics |= inspection.metrics(self._call, self._subject, self._work)
             chosen: tuple[str, ...] = ()
             if self._work.point.mode == "backward":  # the forward pass chooses the kernel
-                function, inputs = self._subject.function, self._inputs.next()
-                chosen = inspection.inspect(lambda: function(*inputs), device(self._work.point.device)).kernels
+                function, inputs, on = self._subject.function, self._inputs.next(), device(self._work.point.device)
+                chosen = inspection.kernels(inspection.profiled(lambda: function(*inputs), on), on.kind)
         metrics["held_bytes"] = memory.held_bytes(self._own_tensors())
         if fallback := inspection.fallback(self.request.implementation, (*metrics["kernels"], *chosen)):
             raise Fallback(fallback)

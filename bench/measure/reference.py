@@ -206,21 +206,28 @@ def _plain(workload: Workload, layer: nn.Module) -> Any:
 
 
 def _exact(workload: Workload, layer: nn.Module, xs: Tensors, direction: Tensor | None) -> Tensors:
-    """Return the result of a call in float64, in the host's memory; raises `impls.Unsupported` if the call fails."""
+    """Return the result of a call in float64, in the host's memory; raises `impls.Unsupported` if the call fails.
+
+    Memory that the layer takes itself, as by torch.zeros, is float64 too, unless the call fails for it.
+    """
     place, items, usual = _exact_place(workload), [*range(len(xs[0]))], torch.get_default_dtype()
-    try:
-        wide = copied(layer).to(place, torch.float64)
-        torch.set_default_dtype(torch.float64)  # for memory that the layer takes itself, as by torch.zeros
-        exact = _computed(workload, wide, *_select(xs, direction, items, place, torch.float64))
-    except Exception as error:
-        if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
-            raise
-        raise Unsupported(
-            f"outputs can't be judged, because the layer fails in float64: {user_code.said(error)}"
-        ) from error
-    finally:
-        torch.set_default_dtype(usual)
-    return tuple(each.cpu() for each in exact)
+    failed: Exception | None = None
+    for default in (torch.float64, usual):
+        try:
+            wide = copied(layer).to(place, torch.float64)
+            torch.set_default_dtype(default)
+            exact = _computed(workload, wide, *_select(xs, direction, items, place, torch.float64))
+            return tuple(each.cpu() for each in exact)
+        except Exception as error:
+            if isinstance(error, Unsupported) or failure.is_out_of_memory(error):
+                raise
+            failed = error
+        finally:
+            torch.set_default_dtype(usual)
+    assert failed is not None
+    raise Unsupported(
+        f"outputs can't be judged, because the layer fails in float64: {user_code.said(failed)}"
+    ) from failed
 
 
 def _exact_place(workload: Workload) -> str:

@@ -26,7 +26,9 @@ def blocks(run: AnalysedRun) -> list[Block]:
 
 
 def _blocks(settings: Sequence[Setting], column: str) -> list[Block]:
-    labels, first = names({each.first for each in settings}, LONGEST_NAME), text(settings[0].first, column)
+    labels = names({each.first for each in settings}, LONGEST_NAME)
+    firsts = {text(each.first, column) for each in settings}
+    first = firsts.pop() if len(firsts) == 1 else "first"
     columns = [
         *([Column("point", lambda each: labels[each.first])] if len(labels) > 1 else []),
         Column("implementation", lambda each: str(each.row["implementation"])),
@@ -35,8 +37,8 @@ def _blocks(settings: Sequence[Setting], column: str) -> list[Block]:
         Column(f"vs {first}", _ratio),
         Column("memory", lambda each: units.size(each.row["memory_bytes"]), right),
     ]
-    note = f"vs {first}: times as fast as with {column} = {first} (99% confidence, this run)"
-    return [Table(columns, settings), Lines([note], QUIET)]
+    note = f"vs {first}: times as fast as with {f'the first {column}' if firsts else f'{column} = {first}'}"
+    return [Table(columns, settings), Lines([f"{note} (99% confidence, this run)"], QUIET)]
 
 
 def table(run: AnalysedRun) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """The clock: timings on a CPU, and the warm-up."""
 
+import math
 import time
 
 import pytest
@@ -40,9 +41,10 @@ def test_a_warm_up_ends_when_two_windows_agree(values_s: list[float], calls: int
     assert not settled or pace == Pace(calls, values_s[-1], True)
 
 
-@pytest.mark.parametrize(("earlier_s", "needed"), [(0.1, 1), (5.0, 2)])
-def test_a_long_call_before_the_warm_up_counts(earlier_s: float, needed: int) -> None:
-    """Then one more call is enough; after a slow first call two are needed."""
+@pytest.mark.parametrize(("earlier_s", "needed"), [(0.1, 1), (5.0, 2), (math.inf, 2)])
+@pytest.mark.parametrize("most_s", [0.0, 5.0])
+def test_a_long_call_before_the_warm_up_counts(earlier_s: float, needed: int, most_s: float) -> None:
+    """Then one more call is enough; after a slow or unknown one two are needed, even if the time is over."""
     taken = [Timing(0.1)] * needed
-    clock.warm_up(lambda: None, lambda *_: taken.pop(), earlier_s=earlier_s)
+    assert clock.warm_up(lambda: None, lambda *_: taken.pop(), most_s, earlier_s=earlier_s).settled
     assert not taken

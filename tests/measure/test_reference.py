@@ -156,6 +156,7 @@ def test_a_mask_that_a_layer_makes_in_float32_is_right_beside_float64(mode: str,
     for one, other in zip((*masked, *copied), (*written, *written), strict=True):
         assert one.tensor.dtype == torch.float64
         assert torch.allclose(one.tensor, other.tensor, rtol=0, atol=1e-9 * one.scale)
+    assert expected(workload.make(of_odd("in_float32", mode, dtype)))  # which fails with float64 as the default
 
 
 @pytest.mark.parametrize("mode", ["inference", "train"])

@@ -110,9 +110,10 @@ def _graph(function: Callable[..., Any], xs: Sequence[Tensor], inner: nn.Module,
 def _restored(inner: nn.Module, xs: Sequence[Tensor]) -> Iterator[None]:
     """Restore buffers, attributes of modules and random states at the end."""
     kept = _kept(inner)
+    clones = dict[int, Tensor]()
     for attributes, values in kept:  # outside of inference mode its tensors can't be changed in place
         made = [key for key, each in values.items() if isinstance(each, Tensor) and each.is_inference()]
-        attributes.update({key: values[key].clone() for key in made})
+        attributes.update({key: clones.setdefault(id(values[key]), values[key].clone()) for key in made})
     before = [(buffer, buffer.detach().clone()) for buffer in inner.buffers()]
     try:
         with forked(xs):
