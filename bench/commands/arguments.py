@@ -61,7 +61,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s [options]"
     across = "measure points that differ in this column alone in the same rounds, and compare each with the first"
     parser.add_argument("--across", metavar="COLUMN", default="", help=across)
-    parser.add_argument("--check", action="store_true", help="check outputs and gradients, but time and keep nothing")
+    check = "check outputs, with --mode train gradients too; time and keep nothing"
+    parser.add_argument("--check", action="store_true", help=check)
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the table, doubts and the path")
     options.add(lambda title: parser.add_argument_group(title).add_argument)
 

@@ -24,7 +24,8 @@ MOST = 10.0
 def checked(sweep: Sweep, fail_on: tuple[str, ...] | None) -> int:
     """Check each case of a sweep in one process, print what is correct, and keep nothing.
 
-    Returns BAD if a case is incorrect, or fails as in a run. Raises WrongRequest if the device is missing.
+    Returns BAD if a case is incorrect, if none is correct, or if one fails as in a run. Raises WrongRequest if the
+    device is missing.
     """
     with held():
         from bench.engine.run import Run  # slow to import
@@ -43,7 +44,8 @@ def checked(sweep: Sweep, fail_on: tuple[str, ...] | None) -> int:
         say("Interrupted; a check keeps nothing.")
         return INTERRUPTED
     put(_blocks(points, sweep.implementations))
-    is_wrong = fail_on is None and any(row["status"] == "incorrect" for at in points for row in at.rows)
+    statuses = {row["status"] for at in points for row in at.rows}
+    is_wrong = fail_on is None and ("incorrect" in statuses or "ok" not in statuses)
     fails = (failures.failing(at.rows, fail_on, lacks_device=False, baseline=sweep.baseline) for at in points)
     return BAD if is_wrong or any(fails) else FINE
 
@@ -61,6 +63,7 @@ def _blocks(points: Sequence[At], implementations: Sequence[str]) -> Iterator[Bl
     correct = {name: sum(row["status"] == "ok" for row in of[name]) for name in of}
     wrong, cases = sum(row["status"] == "incorrect" for row in rows), counted(len(rows), "case")
     right_ones = f"Correct: {sum(correct.values())} of {cases}; none is incorrect."
+    right_ones = right_ones if any(correct.values()) else f"Nothing was checked: none of {cases} is ok."
     yield Lines([f"Incorrect: {wrong} of {cases}." if wrong else right_ones], HEAD)
     columns = [
         Column("implementation", str, folds=True),
@@ -68,7 +71,7 @@ def _blocks(points: Sequence[At], implementations: Sequence[str]) -> Iterator[Bl
         Column("largest error", lambda name: _error(of[name]), right),
     ]
     yield Table(columns, implementations)
-    yield Lines(["largest error: as a share of the tolerance"], QUIET)
+    yield Lines(["largest error: as a share of the tolerance; above 100% is incorrect"], QUIET)
     yield from failures.table(points, failures.BRIEF)[1:]
 
 

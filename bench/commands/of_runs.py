@@ -18,6 +18,7 @@ from bench.commands.arguments import MOST_POINTS, TOP
 from bench.commands.options import LOCAL
 from bench.engine.merge import merge as merged
 from bench.machine.signals import held
+from bench.plan.across import check
 from bench.plan.columns import ValueKind, read
 from bench.plan.errors import CannotWrite, NotComparable, WrongRequest, refusing, unknown_names
 from bench.plan.statuses import BAD, FINE
@@ -68,6 +69,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 def _show_across(saved: AnalysedRun, column: str, form: str) -> int:
     """Print the ratios between the values of a column."""
+    check(column)
     blocks = across.blocks(saved)
     if saved.planned is None or saved.planned.across != column or not blocks:
         raise WrongRequest(f"{saved} has no rounds across {column}; measure it with run --across {column}")
@@ -122,6 +124,7 @@ def _sides(given: Sequence[AnalysedRun]) -> tuple[AnalysedRun, AnalysedRun]:
     if not runs:
         raise WrongRequest(f"{LOCAL}/ has no runs; give BASE and NEW")
     new = runs[-1]
+    _ = new.table  # refuses what is no run
     folders, folder = _runs(new.folder.resolve().parent), new.folder.resolve()
     earlier = folders[: folders.index(folder)] if new.is_folder and folder in folders else []
     base = next((run for run in map(AnalysedRun, reversed(earlier)) if _is_same_sweep(run.planned, new.planned)), None)

@@ -110,10 +110,11 @@ class Progress:
         )
         self._say(" · ".join(parts(sweep.points[0], set(POINT_COLUMNS) - varying(sweep.points))))
         needed_s = count * (effort.budget_s + effort.processes * len(sweep.measured) * PROCESS_S)
-        if effort.within_s is not None and effort.within_s < needed_s and count > 1:  # the first is always measured
+        if effort.within_s is not None and effort.within_s < needed_s:
+            rest = "resume the run to measure the rest" if count > 1 else "the first one is always finished"
             self._say(
-                f"warning: {units.duration(effort.within_s)} may be too short for {counted(count, 'point')}, which "
-                f"need about {units.duration(needed_s)}; resume the run to measure the rest",
+                f"warning: {units.duration(effort.within_s)} may be too short for {counted(count, 'point')} "
+                f"(about {units.duration(needed_s)}); {rest}",
                 "yellow",
             )
         self._say(f"writing results to {folder}")

@@ -152,6 +152,8 @@ def _status(run: "Run", fail_on: tuple[str, ...] | None) -> int:
         lacks = bool(admission.missing_devices([point], gpus))
         of = failing(run.rows(point), fail_on, lacks_device=lacks, baseline=run.sweep.baseline)
         bad.update([", ".join(reason.brief for reason in of)] if of else [])
+    if not bad and fail_on is None and all(record.status != "ok" for record in run.contents.records):
+        bad["nothing was measured"] = len(run.sweep.points)
     if not bad:
         return FINE
     say(f"exit status 1: {'; '.join(bad)} ({sum(bad.values())} of {counted(len(run.sweep.points), 'point')})")

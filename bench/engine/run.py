@@ -262,12 +262,12 @@ class Run:
         return self._begin_s + self.sweep.effort.seconds(points)
 
     def longer_s(self) -> float:
-        """Return the seconds of a race, earlier sessions included, that can measure each point for twice as long.
+        """Return the seconds of a race, earlier sessions included, that can reach each point or double the time.
 
         A point that waits is expected to take as long as the measured ones for its work.
         """
         share = sum(map(work, self._by_point)) / sum(map(work, {*self.sweep.points, *self._by_point}))
-        return LEAST_RACE_S + 2 * self.summary.measured_s() / share
+        return LEAST_RACE_S + max(2.0, 1 / share) * self.summary.measured_s()
 
     def records(self, point: Point) -> list[Record]:
         """Return the valid records of a point in the order of their measurement."""

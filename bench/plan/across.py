@@ -12,11 +12,10 @@ def groups(points: Sequence[Point], column: str) -> list[tuple[Point, ...]]:
 
     Raises WrongRequest for an unknown column, one with a single value, or if some points have no such partner.
     """
-    if column not in POINT_COLUMNS:
-        raise WrongRequest(unknown_names("--across value", [column], POINT_COLUMNS))
+    check(column)
     values = list(dict.fromkeys(text(point, column) for point in points))
     if len(values) < 2:
-        raise WrongRequest(f"--across {column} needs two values or more, but all points have {values[0]}")
+        raise WrongRequest(f"--across {column} needs two values or more, but all points have {column} = {values[0]}")
     members: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         members.setdefault(tuple(getattr(point, name) for name in POINT_COLUMNS if name != column), []).append(point)
@@ -26,6 +25,12 @@ def groups(points: Sequence[Point], column: str) -> list[tuple[Point, ...]]:
             f"but {alone[0].name} has no such partner"
         )
     return [tuple(of) for of in members.values()]
+
+
+def check(column: str) -> None:
+    """Raise WrongRequest for an unknown column."""
+    if column not in POINT_COLUMNS:
+        raise WrongRequest(unknown_names("--across value", [column], POINT_COLUMNS))
 
 
 def text(point: Point, column: str) -> str:

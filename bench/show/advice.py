@@ -30,7 +30,7 @@ BACKENDS = {
 }
 """The backend of each setting that allows only one."""
 
-REASONS = {"same": "runs the same kernels as as_is"}
+REASONS = {"same": "the same kernels as as_is"}
 """Why a setting was not measured, for statuses that don't say so."""
 
 FUNCTION, HEADS = "F.scaled_dot_product_attention", "nn.MultiheadAttention"
@@ -89,7 +89,8 @@ def after(advice: Advice) -> list[Block]:
 def ending(answers: Sequence[Advice], doubts: Sequence[str]) -> list[Block]:
     """Return doubts about a comparison, and notes on its columns and its allocator; empty without one."""
     points = [advice.point for advice in answers if advice.rows]
-    notes = [WITHIN, LEGEND, *memory_setting(points)] if points else []
+    has_bounds = any(row["slowdown_high"] is not None for advice in answers for row in advice.rows.values())
+    notes = [*([WITHIN] if has_bounds else []), LEGEND, *memory_setting(points)] if points else []
     return [Lines(doubts, WARNING, is_list=True), Lines(notes, QUIET, is_list=True)]
 
 
@@ -229,7 +230,8 @@ def rewriting(advice: Advice) -> list[str]:
     places = dict.fromkeys(core.lines for core in cores if _has_line(core)) if advice.is_inline else {}
     if not places:
         return lines
-    return [*lines, f"the model's source computes attention inline at {', '.join(filter(None, places))}; write there:"]
+    inline = f"the model's source computes attention inline at {', '.join(filter(None, places))}"
+    return [*lines, f"{inline}; for another backend, write there:"]
 
 
 def _has_line(core: Core) -> bool:

@@ -85,7 +85,7 @@ class Shown:
         (RACE, "a race to 5% within 1m"),
         (
             dataclasses.replace(RACE, effort=Effort(processes=2, race=True, within_s=13, budget_s=4)),
-            "warning: 13s may be too short for 2 points, which need about 14s; resume the run to measure the rest",
+            "warning: 13s may be too short for 2 points (about 14s); resume the run to measure the rest",
         ),
         (
             dataclasses.replace(RACE, effort=Effort(processes=2, race=True, within_s=14, budget_s=4)),
@@ -93,7 +93,7 @@ class Shown:
         ),
         (
             dataclasses.replace(RACE, points=POINTS[:1], effort=Effort(race=True, within_s=1)),
-            "1 point × 3 implementations, a race to 2% within 1s",
+            "warning: 1s may be too short for 1 point (about 16s); the first one is always finished",
         ),
     ],
     ids=["control", "race", "too short", "long enough", "one point"],

@@ -74,10 +74,13 @@ def of_three(folder: Path, *measured: int) -> Run:
     return run
 
 
-def test_a_longer_race_gives_each_point_twice_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of three tiny points wait, which take as long as the first; the servers' start comes on top."""
+@pytest.mark.parametrize(("measured", "times"), [((0,), 3), ((0, 1, 2), 2)])
+def test_a_longer_race_reaches_each_point_or_takes_twice_as_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measured: tuple[int, ...], times: int
+) -> None:
+    """Tiny points that wait take as long as the measured one; the servers' start comes on top."""
     monkeypatch.setattr(Summary, "measured_s", lambda _: 10.0)
-    assert of_three(tmp_path, 0).longer_s() == pytest.approx(30 + 2 * 3 * 10, rel=1e-3)
+    assert of_three(tmp_path, *measured).longer_s() == pytest.approx(30 + times * 10, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,17 @@ def test_each_group_has_the_points_that_differ_in_the_column_alone() -> None:
     ("points", "column", "refusal"),
     [
         ([at(1), at(2)], "treads", "unknown --across value 'treads'; expected one of layer, "),
-        ([at(1), at(1, 7)], "threads", "--across threads needs two values or more, but all points have 1"),
-        ([at(1), at(2)], "window_size", "--across window_size needs two values or more, but all points have none"),
-        ([at(1), at(1, 7)], "qkv_bias", "--across qkv_bias needs two values or more, but all points have False"),
+        ([at(1), at(1, 7)], "threads", "--across threads needs two values or more, but all points have threads = 1"),
+        (
+            [at(1), at(2)],
+            "window_size",
+            "--across window_size needs two values or more, but all points have window_size = none",
+        ),
+        (
+            [at(1), at(1, 7)],
+            "qkv_bias",
+            "--across qkv_bias needs two values or more, but all points have qkv_bias = False",
+        ),
         ([at(1), at(2, 7)], "threads", "--across threads needs points that differ in it alone (1, 2), but vit-cpu-"),
     ],
 )
