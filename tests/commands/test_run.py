@@ -199,6 +199,16 @@ def test_a_check_counts_what_is_correct_and_keeps_nothing(
     assert not (tmp_path / "results").exists()
 
 
+def test_a_run_or_check_without_a_result_ends_with_1(
+    scripted: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is wrong, but nothing is known either."""
+    monkeypatch.setenv("TEST_REFERENCE", "unsupported")
+    done = scripted()
+    assert (done.status, done.lines[-1]) == (1, "exit status 1: nothing was measured (3 of 3 points)")
+    assert main(["run", "--check", "--sweep", str(tmp_path / "steady.toml")]) == 1
+
+
 def test_a_quiet_run_prints_the_table_and_the_path(scripted: Bench) -> None:
     """Neither progress nor the answer above the table."""
     lines = scripted("-q").lines

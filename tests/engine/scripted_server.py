@@ -240,6 +240,8 @@ class Judge:
                 end(1)
             case "killed once" if _is_first("reference"):
                 kill(signal.SIGKILL)
+            case "unsupported":
+                return Outcome("unsupported", "fails in float64")
         if request.point.device != "cpu" and "TEST_GPU" not in os.environ:
             return Outcome("unsupported", "no CUDA device")
         self._expected |= {*request.shifts}
