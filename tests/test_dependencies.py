@@ -75,7 +75,7 @@ LINES: dict[str, int] = {
     "bench.measure": 4595,
     "bench.engine": 2975,
     "bench.profiling": 565,
-    "bench.commands": 1860,
+    "bench.commands": 1870,
     "bench": 290,
 }
 """The most lines that a package has: who needs more raises the number here, and says in the commit why."""

@@ -37,7 +37,7 @@ class Setting:
 def settings(run: AnalysedRun) -> list[Setting]:
     """Return the rows of each group by implementation, then by value; none of a run that isn't across a column.
 
-    Points that the run hasn't reached are left out.
+    Groups with a point that the run hasn't reached are left out.
     """
     if run.planned is None or not run.planned.across:
         return []

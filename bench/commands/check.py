@@ -62,9 +62,12 @@ def _blocks(points: Sequence[At], implementations: Sequence[str]) -> Iterator[Bl
     of = {name: [row for row in rows if row["implementation"] == name] for name in implementations}
     correct = {name: sum(row["status"] == "ok" for row in of[name]) for name in of}
     wrong, cases = sum(row["status"] == "incorrect" for row in rows), counted(len(rows), "case")
-    right_ones = f"Correct: {sum(correct.values())} of {cases}; none is incorrect."
-    right_ones = right_ones if any(correct.values()) else f"Nothing was checked: none of {cases} is ok."
-    yield Lines([f"Incorrect: {wrong} of {cases}." if wrong else right_ones], HEAD)
+    if wrong:
+        yield Lines([f"Incorrect: {wrong} of {cases}."], HEAD)
+    elif any(correct.values()):
+        yield Lines([f"Correct: {sum(correct.values())} of {cases}; none is incorrect."], HEAD)
+    else:
+        yield Lines([f"Nothing was checked: none of {cases} is ok."], HEAD)
     columns = [
         Column("implementation", str, folds=True),
         Column("correct", lambda name: share_of(correct[name], len(of[name])), right),

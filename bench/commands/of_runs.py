@@ -46,6 +46,8 @@ def show(arguments: argparse.Namespace) -> int:
     if not saved.is_alone:
         say(*(f"warning: {notice}" for notice in saved.notices), stderr=True)
     if arguments.across:
+        if arguments.columns or arguments.where is not None or arguments.top is not None:
+            raise WrongRequest("--across shows all rows, so it takes no --columns, --where or --top")
         return _show_across(saved, arguments.across, arguments.format)
     chosen = where(saved.whole, arguments.where) if arguments.where is not None else saved.whole
     count, is_brief = point_count(chosen), arguments.format == "text" and sys.stdout.isatty()

@@ -45,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         admission.check_devices(sweep)
         return check.checked(sweep, options.fail_on(arguments))
     if arguments.across and sweep.across != arguments.across:
+        if arguments.within_s is not None:
+            raise WrongRequest("--across measures in equal shares, so it takes no --within; --budget-s sets the time")
         sweep = _across(sweep, arguments.across, arguments.processes)
     status, _ = measured(sweep, arguments)
     return status
